@@ -59,18 +59,6 @@ def test_a_prepared_tree_ends_at_its_commit(mirrors: tuple[Path, list[str]], tmp
     assert "+ 2" in (second / "tree" / "parser.cpp").read_text(encoding="utf-8")
 
 
-def test_a_tree_does_not_know_what_is_known_of_another_one(mirrors: tuple[Path, list[str]], tmp_path: Path) -> None:
-    folder, hashes = mirrors
-    tasks = [{"id": f"own/dates@{n}", "repo": "own/dates", "parent": hashes[n], "query": "x"} for n in (2, 1)]
-    prepare.prepare(tasks[:1], folder, tmp_path)
-    first, second = (prepare.folder_of(tmp_path, task) for task in tasks)
-    (known,) = (first / "cache" / "workspaces").iterdir()
-    (known / "recall.db").write_text("the commits of later", encoding="utf-8")
-    prepare.prepare(tasks, folder, tmp_path)
-    assert list((second / "cache" / "workspaces").glob("*/CURRENT")) != []
-    assert list((second / "cache" / "workspaces").glob("*/recall.db")) == []
-
-
 def test_both_locks_are_read(tmp_path: Path) -> None:
     row = {"query": "q", "gold_files": ["a.h"], "gold_funcs": [{"file": "a.h", "scope": "", "name": "f"}]}
     issues = {"instances_by_lang": {"cpp": [row | {"org": "o", "repo": "r", "number": 7, "base_sha": "b"}]}}

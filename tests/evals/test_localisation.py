@@ -58,17 +58,3 @@ def test_every_system_is_asked_and_counted(mirror: Path) -> None:
     assert [list(row["answers"]) for row in rows] == [list(score.SYSTEMS)] * 2
     assert all(row["answers"]["localised"][0] in {"parser.py", "reader.py"} for row in rows)
     assert all(len(answer) <= score.K for row in rows for answer in row["answers"].values())
-
-
-def test_a_table_is_the_mean_over_questions_and_then_over_repositories(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(score, "SYSTEMS", {"one": None})
-    rows = {
-        "a": [{"files": ["x"], "answers": {"one": ["x"]}}, {"files": ["x", "y"], "answers": {"one": ["y"]}}],
-        "b": [{"files": ["x"], "answers": {"one": []}}, {"files": [], "answers": {"one": []}}],
-        "c": [{"files": [], "answers": {"one": ["x"]}}],
-    }
-    assert score.table(rows, "files").splitlines()[2:] == [
-        "| a | 2 | 0.750 |",
-        "| b | 1 | 0.000 |",
-        "| **mean** | 3 | 0.375 |",
-    ]

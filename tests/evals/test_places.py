@@ -63,12 +63,6 @@ def test_every_place_of_a_json_reply_is_found_in_its_order(written: list[tuple[s
     assert find_in_json(json.dumps({"engine": "hybrid", "results": rows})) == shown_ones
 
 
-def test_a_place_that_is_only_named_is_not_shown() -> None:
-    rows = [{"path": "a.py", "lines": "3-9", "symbol": "f"}, {"path": "a.py", "lines": "3-9", "content": ""}]
-    assert find_in_json(json.dumps({"results": rows})) == []
-    assert find_in_markdown("## a.py\n\nlines 3-9 · f\n\n## Facts\n\n- b.py: lines 3-9\n") == []
-
-
 def test_a_span_counts_only_as_far_as_its_code_is_written_out() -> None:
     assert find_in_markdown("## a.py\n\nlines 3-90, 200-210 · f\n```\ndef f():\n    ...\n```") == [Place("a.py", 3, 4)]
     parts = [Place("a.py", 3, 4), Place("a.py", 80, 81)]

@@ -58,12 +58,6 @@ def test_without_anything_given_it_searches_for_the_most_telling_name_and_reads_
     assert decide(TASK, Means(), "", [(search, found)]) == Read("billing/tax.py", 440, 559)
 
 
-def test_code_that_was_given_with_the_prompt_ends_the_search_if_it_is_about_the_task() -> None:
-    about = "def round_cents(amount): # refunds, negative amounts"
-    assert decide(TASK, Means(), about, []) == Edit()
-    assert decide(TASK, Means(), "def print_label(): ...", []) == Search("round_cents")
-
-
 def test_it_asks_first_when_it_is_told_to_and_otherwise_when_its_own_searches_fail() -> None:
     assert decide(TASK, Means(has_tool=True, told_first=True), "", []) == Ask(TASK)
     assert decide(TASK, Means(has_tool=True), "", []) == Search("round_cents")

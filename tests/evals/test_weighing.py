@@ -57,16 +57,6 @@ def test_a_sheet_ranks_as_its_rows_do_when_they_are_sorted_by_hand(
 # -- weights and means --------------------------------------------------------------------------------------------
 
 
-def test_questions_count_by_repository_and_commits_one_by_one() -> None:
-    found, lost = [[1, 0, 0]], [[0, 0, 0]]
-    sheets = [sheet_of("big", kind, lost, [0]) for kind in ("questions", "commits") for _ in range(3)]
-    sheets += [sheet_of("small", kind, found, [0]) for kind in ("questions", "commits")]
-    scores = Scores.of(sheets, np.ones((3, 1), np.float32))
-    assert {kind: each.tolist() for kind, each in scores.means().items()} == {"questions": [0.5], "commits": [0.25]}
-    assert scores.means(frozenset({"small"}))["questions"].tolist() == [1.0]
-    assert scores.pooled("big").tolist() == [0.0]
-
-
 # -- cross-validation ---------------------------------------------------------------------------------------------
 
 

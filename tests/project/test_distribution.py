@@ -24,7 +24,6 @@ import pytest
 import typer.main
 
 import context_engine
-from context_engine import CLIENT_VARIABLES
 from context_engine.cli.app import app
 from context_engine.server import serve_options
 
@@ -93,16 +92,6 @@ def test_the_container_serves_the_mounted_folder_and_is_not_root() -> None:
     assert json.loads(entry) == ["ctx", "serve"]
     assert serve_options.parse_options([], environment).roots == ("/workspace",)
     assert instructions("USER") == ["1000:1000"]
-
-
-def test_the_container_is_asked_for_its_health_only_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
-    [check] = instructions("HEALTHCHECK")
-    _, flag, script = json.loads(check.partition("CMD ")[2])
-    assert "CTX_HTTP" in CLIENT_VARIABLES
-    monkeypatch.delenv("CTX_HTTP", raising=False)
-    subprocess.run([sys.executable, flag, script], check=True)
-    monkeypatch.setenv("CTX_HTTP", "127.0.0.1:1")  # nobody listens there
-    assert subprocess.run([sys.executable, flag, script], check=False, capture_output=True).returncode
 
 
 # -- the lock -------------------------------------------------------------------------------------------------------

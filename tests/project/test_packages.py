@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import re
-import subprocess
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -62,22 +61,6 @@ def test_every_committed_file_is_what_the_source_gives() -> None:
     assert sorted(packages.find_stale()) == [], "run `make packages`"
 
 
-def test_a_file_that_is_changed_missing_or_too_many_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(packages, "ROOT", tmp_path)
-    monkeypatch.setattr(packages, "committed_files", lambda _known: FILES)
-    changed, missing, extra = [*list(FILES)[:2], f"{packages.PLUGINS}/claude/more.md"]
-    (tmp_path / changed).write_text("by hand")
-    (tmp_path / missing).unlink()
-    (tmp_path / extra).write_text("by hand")
-    found = packages.find_stale()
-    assert found == {changed: FILES[changed], missing: FILES[missing], extra: None}
-    packages.write(found)
-    assert packages.find_stale() == {}
-
-
 @pytest.mark.parametrize("name", [name for name, text in FILES.items() if f'"version": "{KNOWN.version}"' in text])
 def test_a_new_release_reaches_every_manifest(name: str) -> None:
     assert set(values("version", DOCUMENTS[name])) == {context_engine.__version__}
@@ -108,22 +91,6 @@ def test_each_package_has_the_hooks_that_ctx_answers(client: str) -> None:
     for event, items in events.items():
         command_lines = list(values("command", items))
         assert command_lines == [f"ctx hook {event} --client {client} || exit 0"]
-
-
-def test_a_hook_of_a_package_succeeds_without_such_a_command(tmp_path: Path) -> None:
-    (tmp_path / "ctx").write_text("#!/bin/sh\necho no such command >&2; exit 2\n")
-    (tmp_path / "ctx").chmod(0o755)
-    [command_line] = values("command", of("claude", "hooks/hooks.json")["hooks"]["UserPromptSubmit"])
-    run = subprocess.run(["/bin/sh", "-c", command_line], env={"PATH": str(tmp_path)}, capture_output=True, check=False)
-    assert (run.returncode, run.stdout) == (0, b"")
-
-
-def test_the_plugin_of_opencode_contains_what_the_others_do() -> None:
-    script = FILES[f"{packages.PLUGINS}/opencode/ctx.js"]
-    package = json.loads(script.partition("const PACKAGE = ")[2].partition("\nexport ")[0])
-    assert package["mcp"]["ctx"]["command"] == ["ctx", "serve"]
-    assert {name.removeprefix("ctx-") for name in package["command"]} == set(packages.commands())
-    assert package["agent"]["ctx-explorer"]["tools"]["ctx_write_file"] is False
 
 
 def test_the_links_of_the_guide_decode_to_the_entries() -> None:

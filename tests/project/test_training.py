@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import tarfile
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 from context_engine.embedding.static_embedder import SHIPPED
 from tests.support.engines import GRAMMARS, LANGUAGES
 from training import mine, overlap, sources
-from training.mine import Pair
 from training.sources import Package
 from training.train import Bags, Plan, loss_and_gradient, train
 
@@ -116,16 +113,6 @@ DEVELOPMENT = (
 """The repositories that the weights of the ranking are tuned on."""
 
 
-def test_what_an_evaluation_asks_is_taken_out() -> None:
-    questions = {each[0] for corpus in _corpora() for each in corpus["questions"]}
-    evaluated = overlap.asked(None)
-    pair = Pair("p", "python", "pkg/a.py", "doc", "Adds two numbers up.", "pkg/a.py | add\nreturn a + b")
-    told = [replace(pair, query=next(iter(questions))), replace(pair, path="pkg/click/a.py"), pair]
-    kept, reasons = overlap.cleaned(told, evaluated)
-    assert kept == [pair]
-    assert (reasons["question"], reasons["folder"]) == (1, 1)
-
-
 def _corpora() -> list[dict]:
     return tomllib.loads((ROOT / "evals" / "retrieval" / "packages.toml").read_text(encoding="utf-8"))["corpus"]
 
@@ -134,15 +121,6 @@ def test_an_archive_with_other_bytes_is_refused_before_it_is_opened(tmp_path: Pa
     (tmp_path / "a.tgz").write_bytes(b"not what was pinned")
     with pytest.raises(sources.WrongHashError, match=r"a\.tgz"):
         sources.check(tmp_path / "a.tgz", "0" * 64)
-
-
-def test_only_the_packages_own_source_files_are_read(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "p.tar.gz", "w:gz") as archive:
-        for path in ("p/src/a.c", "p/vendor/b.c", "p/tests/c.c", "p/README"):
-            member = tarfile.TarInfo(path)
-            member.size = 300
-            archive.addfile(member, io.BytesIO(b" " * 300))
-    assert [path for path, _ in sources.files([tmp_path / "p.tar.gz"], (".c",))] == ["src/a.c"]
 
 
 # -- measuring, and what came of it -------------------------------------------------------------------------------

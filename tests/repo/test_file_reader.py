@@ -22,7 +22,6 @@ from context_engine.repo.file_reader import (
     newline_of,
     read_file,
     size_and_mtime,
-    why_binary,
     why_minified,
 )
 from context_engine.repo.paths import Root, path_of_listing
@@ -89,14 +88,6 @@ def test_each_encoding_is_recognised_and_kept_and_the_index_gets_utf8_without_a_
     assert (found.size, found.mtime_ns) == size_and_mtime(str(path)) == (len(raw), path.stat().st_mtime_ns)
 
 
-def test_damaged_utf8_is_read_with_marks_where_it_is_broken_and_says_so() -> None:
-    raw = "naïve Größe, Übung für Ärzte – ".encode() + b"\xff\n"
-    found = decode(raw)
-    assert found.encoding == "utf-8"
-    assert found.lossy
-    assert found.text == "naïve Größe, Übung für Ärzte – \ufffd\n"
-
-
 @given(st.binary(max_size=200))
 def test_decoding_never_fails_and_gives_the_bytes_back_unless_it_says_lossy(raw: bytes) -> None:
     text, encoding, bom, lossy = decode(raw)
@@ -146,13 +137,6 @@ def test_what_holds_no_text_is_known_by_its_bytes(tmp_path: Path, raw: bytes) ->
     with pytest.raises(BinaryFile) as caught:
         source(path)
     assert caught.value.suggestion
-
-
-@pytest.mark.parametrize(
-    "raw", [b"text about PK\x03\x04", b"\x1b[31mred\x1b[0m\n" * 9, b"tab\tform\ffeed\r\n", b"\xef\xbb\xbf"]
-)
-def test_odd_text_is_text(raw: bytes) -> None:
-    assert why_binary(raw) is None
 
 
 def test_minified_code_is_skipped_and_long_prose_is_not(tmp_path: Path) -> None:

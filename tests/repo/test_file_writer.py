@@ -165,14 +165,6 @@ def test_what_lies_beside_a_file_never_overwrites_or_follows_anything(tmp_path: 
     assert other.read_bytes() == b"precious"
 
 
-def test_only_what_is_ours_is_thrown_away(tmp_path: Path) -> None:
-    seen = look(file(tmp_path / "a.txt", b"old"))
-    file(tmp_path / ".ctx-1.tmp", b"")
-    for temp in (".ctx-1.tmp", "a.txt", "", ".ctx-/../a.txt", ".ctx-none.tmp"):
-        seen.discard(temp)
-    assert names(tmp_path) == ["a.txt"]
-
-
 def test_a_new_file_gets_the_usual_mode_or_the_one_it_had(tmp_path: Path) -> None:
     for name, mode in (("plain", None), ("script", 0o755)):
         seen = look(tmp_path / name)
@@ -275,14 +267,6 @@ def test_whatever_a_crash_leaves_in_place_is_known_as_torn(old: bytes, new: byte
 
 
 # -- one file of any place ---------------------------------------------------------------------------------------------
-
-
-def test_a_file_is_written_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
-    write_atomic(tmp_path / "a.txt", b"new")
-    assert (tmp_path / "a.txt").read_bytes() == b"new"
-    write_atomic(tmp_path / "a.txt", b"newer")
-    assert (tmp_path / "a.txt").read_bytes() == b"newer"
-    assert names(tmp_path) == ["a.txt"]
 
 
 @POSIX

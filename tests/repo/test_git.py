@@ -59,10 +59,6 @@ def test_a_git_file_that_leads_nowhere_is_no_repository(tmp_path: Path, content:
     assert Git(tree(tmp_path / "odd", {".git": content})).head() is None
 
 
-def test_before_the_first_commit_there_is_a_branch_without_one(tmp_path: Path) -> None:
-    assert Git(repository(tmp_path / "new")).head() == GitHead("main", None)
-
-
 def test_a_detached_head_has_a_commit_without_a_branch(repo: Path) -> None:
     git(repo, "checkout", "--quiet", "--detach")
     assert Git(repo).head() == GitHead(None, git(repo, "rev-parse", "HEAD"))
@@ -73,13 +69,6 @@ def test_packed_refs_are_read(repo: Path) -> None:
     git(repo, "pack-refs", "--all", "--prune")
     assert not (repo / ".git" / "refs" / "heads" / "main").exists()
     assert Git(repo).head() == GitHead("main", git(repo, "rev-parse", "HEAD"))
-
-
-def test_symbolic_refs_in_a_circle_have_no_commit(repo: Path) -> None:
-    tree(repo / ".git", {"HEAD": "ref: refs/heads/x\n", "refs/heads/x": "ref: refs/heads/x\n"})
-    head = Git(repo).head()
-    assert head is not None
-    assert head.commit is None
 
 
 @pytest.mark.parametrize("said", ["ref: ../../secret", "ref: refs/../../secret", "rubbish", ""])
@@ -131,22 +120,11 @@ def test_what_names_no_commit_is_refused_and_never_read_as_an_option(repo: Path,
     assert not (repo / "x").exists()
 
 
-def test_a_failure_tells_what_git_said(repo: Path) -> None:
-    with pytest.raises(AccessFailed, match="unknown-thing") as failure:
-        Git(repo).run("unknown-thing")
-    assert failure.value.details["exit"] == 1
-
-
 def test_without_git_the_error_says_so(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UnsupportedHost, match="not installed"):
         Git(repo).run("status")
     assert Git(repo).excludes_file() is None
-
-
-def test_a_root_that_is_gone_is_not_taken_for_a_missing_git(tmp_path: Path) -> None:
-    with pytest.raises(AccessFailed, match="gone"):
-        Git(tmp_path / "gone").run("status")
 
 
 def test_a_path_is_never_a_pattern(repo: Path) -> None:
@@ -199,19 +177,6 @@ def test_a_repository_cannot_make_git_start_its_programs(repo: Path, tmp_path: P
     ):
         assert here.run(*command)
     assert not traces.exists()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="the hook is a shell script")
-def test_hooks_are_not_started_even_when_git_writes_its_index(repo: Path, tmp_path: Path) -> None:
-    traces = tmp_path / "traces"
-    (repo / ".git" / "hooks").mkdir(exist_ok=True)
-    script(repo / ".git" / "hooks" / "post-index-change", traces)
-    os.utime(repo / "a.txt", (1, 1))
-    Git(repo).run("update-index", "--refresh")
-    assert not traces.exists()
-    os.utime(repo / "a.txt", (2, 2))
-    git(repo, "update-index", "--refresh")
-    assert traces.exists(), "the trap works"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the sleeper is a shell script")

@@ -92,17 +92,6 @@ def test_before_the_first_commit_all_that_is_staged_is_new(tmp_path: Path) -> No
     assert paths(root, "head") == ["a"]
 
 
-def test_of_a_merge_what_it_brought_to_its_first_parent_counts(repo: Path) -> None:
-    git(repo, "checkout", "--quiet", "-b", "side")
-    tree(repo, {"side.py": "s\n"})
-    commit(repo, "side")
-    git(repo, "checkout", "--quiet", "main")
-    tree(repo, {"main.py": "m\n"})
-    commit(repo, "main")
-    git(repo, "merge", "--quiet", "--no-edit", "side")
-    assert paths(repo, "HEAD") == ["side.py"]
-
-
 def test_a_branch_is_compared_with_where_it_left_the_default_branch(repo: Path) -> None:
     left = git(repo, "rev-parse", "HEAD")
     git(repo, "checkout", "--quiet", "-b", "feature/größe")
@@ -129,12 +118,6 @@ def test_histories_that_never_met_have_no_merge_base(repo: Path) -> None:
     with pytest.raises(PreconditionFailed, match="no common history") as caught:
         taken(repo, "other")
     assert "other" in caught.value.suggestion
-
-
-def test_a_workspace_below_the_top_sees_its_own_files_only(repo: Path) -> None:
-    tree(repo, {"a.py": "1\n", "src/c.py": "C\n"})
-    assert paths(repo / "src", "unstaged") == ["c.py"]
-    assert versions(repo / "src", taken(repo / "src", "unstaged")).new == {"c.py": b"C\n"}
 
 
 def test_renames_and_modes_are_told(repo: Path) -> None:
@@ -265,18 +248,6 @@ def test_a_file_that_becomes_a_link_is_one_file(repo: Path) -> None:
     assert [line.text for line in change.added_lines] == ["b.py"]
     contents = versions(repo, found)
     assert (contents.old, contents.new) == ({"a.py": b"one\ntwo\n"}, {"a.py": b"b.py"})
-
-
-def test_hashes_may_be_of_any_kind(tmp_path: Path) -> None:
-    root = tmp_path / "long"
-    root.mkdir()
-    git(root, "init", "--quiet", "--object-format=sha256", "--initial-branch=main")
-    tree(root, {"a": "1\n"})
-    git(root, "add", "a")
-    assert paths(root, "head") == ["a"]
-    commit(root, "first")
-    found = taken(root, "HEAD")
-    assert versions(root, found).new == {"a": b"1\n"}
 
 
 def test_of_a_folder_that_nobody_ignored_only_so_much_is_read(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

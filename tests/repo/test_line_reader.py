@@ -58,14 +58,6 @@ def test_a_long_line_is_cut_around_its_match(before: int, after: int, filler: st
     assert (seen.text == line) == (len(line) <= chars_max)
 
 
-def test_bytes_that_are_no_utf8_are_read_as_they_are_elsewhere(tmp_path: Path) -> None:
-    tree(tmp_path, {"f": b"caf\xe9 needle\nnext \x93quoted\x94\n"})
-    assert read_lines_at(ConfinedFolder(tmp_path), "f", [LineStart(0, 6), LineStart(12, 0)], 80) == [
-        LineWindow("café needle", 6),
-        LineWindow("next “quoted”", 0),
-    ]
-
-
 def test_a_character_cut_at_either_end_of_what_is_read_spoils_no_other(tmp_path: Path) -> None:
     for far in range(185, 205):
         line = f"{'x' * 5_000}€{'x' * far}é needle{'y' * far}€{'y' * 5_000}"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from context_engine.errors import Cancelled, FileNotFound
+from context_engine.errors import Cancelled
 from context_engine.repo import searchable_files as module
 from context_engine.repo.searchable_files import FileLister, FileListing
 from tests.support.trees import repository, tree
@@ -142,18 +142,6 @@ def files(root: Path) -> list[Path]:
     return [path.relative_to(root) for path in root.rglob("*") if path.is_file()]
 
 
-def test_what_a_watcher_still_holds_back_counts_already(tmp_path: Path) -> None:
-    root = tree(tmp_path, ZOO)
-    lister, ear = FileLister(root, stale_s=0), Ear()
-    lister.follow(ear)
-    lister.listing()
-    tree(root, {"new.py": "n\n"})
-    assert "new.py" not in names(lister.listing())
-    ear.pending = frozenset({"new.py"})
-    assert "new.py" in names(lister.listing())
-    assert lister.listing() is lister.listing()
-
-
 @pytest.mark.parametrize("heard", [".ignore", ".git/HEAD", *[[f"f{number}" for number in range(300)]]])
 def test_other_rules_another_branch_or_very_much_is_walked_anew(
     tmp_path: Path, counted: Counted, heard: str | list[str]
@@ -196,26 +184,6 @@ def test_a_listing_with_a_file_of_this_very_moment_vouches_for_nothing(tmp_path:
     os.utime(root / "a", (time.time() - 10, time.time() - 10))
     settled = lister.listing()
     assert lister.is_unchanged(settled, settled.files)
-
-
-def test_why_a_path_is_left_out_is_told_with_the_rule(tmp_path: Path) -> None:
-    lister = FileLister(repository(tree(tmp_path / "w", ZOO)), stale_s=0)
-    told = lister.why_not("out/c.py")
-    assert told
-    assert (told.path, told.reason, told.detail) == ("out", "ignored", ".gitignore:2: out/")
-    assert lister.why_not("a.py") is None
-
-
-def test_a_root_that_is_gone_is_an_error_and_a_long_look_can_be_stopped(tmp_path: Path) -> None:
-    root = tree(tmp_path / "w", ZOO)
-
-    def stop() -> None:
-        raise Cancelled("enough")
-
-    with pytest.raises(Cancelled):
-        FileLister(root, stale_s=0).listing(stop)
-    with pytest.raises(FileNotFound):
-        FileLister(tmp_path / "gone", stale_s=0).listing()
 
 
 def test_a_listing_that_was_stopped_begins_again(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from context_engine.errors import AccessFailed, FileNotFound
-from context_engine.repo import walker as walking
 from context_engine.repo.walker import CACHE_TAG, ScanResult, scan, walk
 from tests.support.trees import ALONE, commit, git, ordinary_user, repository, tree
 
@@ -54,12 +53,6 @@ def test_every_file_is_found_with_its_size_and_time_in_order(tmp_path: Path) -> 
         ("a-b/x", 0), ("a/deep/er/y.py", 4), ("a/z.py", 1), ("b.py", 2)
     ]  # fmt: skip
     assert [entry.mtime_ns for entry in entries] == [(root / entry.path).stat().st_mtime_ns for entry in entries]
-
-
-def test_a_walk_knows_each_folder_it_entered(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"a/b/c.py": "1", "node_modules/x/y.js": "1", "empty/": ""})
-    folders = walk(root).folders
-    assert dict(folders) == {rel: (root / rel).stat().st_mtime_ns for rel in ("", "a", "a/b", "empty")}
 
 
 @pytest.mark.parametrize("root", ["nowhere", "a.py", "a.py/below"])
@@ -269,14 +262,6 @@ def test_one_kind_overrules_the_other_even_from_above(tmp_path: Path, stronger: 
     assert [path for path in paths(root) if path.endswith(".py")] == ["sub/a.py"]
 
 
-def test_a_built_in_rule_can_be_taken_back(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"node_modules/mine/a.js": "1", "sub/node_modules/b.js": "1"})
-    assert paths(root) == []
-    assert reasons(root) == {"node_modules": "ignored", "sub/node_modules": "ignored"}
-    tree(root, {".contextignore": "!/node_modules/\n"})
-    assert paths(root) == [".contextignore", "node_modules/mine/a.js"]
-
-
 def test_our_own_state_and_version_control_are_neither_walked_nor_told(tmp_path: Path) -> None:
     root = tree(tmp_path, {f"{name}/x": "1" for name in (".git", ".hg", ".svn", ".jj", ".context-engine")})
     assert (paths(root), reasons(root)) == ([], {})
@@ -352,19 +337,6 @@ def test_a_repository_inside_is_walked_by_its_own_rules(tmp_path: Path) -> None:
         {".gitignore": "*.tmp\n", "b.log": "1", "b.tmp": "1", "b.ctx": "1", ".git/info/exclude": "c.py\n", "c.py": "1"},
     )
     assert paths(outer) == [".contextignore", ".gitignore", "vendor/inner/.gitignore", "vendor/inner/b.log"]
-
-
-def test_a_folder_that_only_looks_like_a_repository_keeps_the_outer_rules(tmp_path: Path) -> None:
-    outer = repository(tmp_path)
-    tree(outer, {".gitignore": "*.log\n", "odd/.git": "nonsense", "odd/b.log": "1", "odd/c.py": "1"})
-    assert paths(outer) == [".gitignore", "odd/c.py"]
-
-
-def test_a_submodule_is_walked(tmp_path: Path) -> None:
-    other = repository(tmp_path / "other", {"x.py": "1"})
-    outer = repository(tmp_path / "outer", {"a.py": "1"})
-    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
-    assert paths(outer) == [".gitmodules", "a.py", "sub/x.py"]
 
 
 @pytest.mark.parametrize("place", ["zz-linked", "aa-linked"])
@@ -447,28 +419,6 @@ def test_closed_folders_are_skipped_and_the_rest_is_walked() -> None:
     assert told == {"closed": "unreadable", "listed/c.py": "unreadable", "rules/.gitignore": "unreadable"}
 
 
-@POSIX
-def test_a_folder_above_the_root_that_cannot_be_read_has_no_rules() -> None:
-    with ordinary_user() as place:
-        repository(place / "repo", {"closed/root/a.py": "1"})
-        (place / "repo" / "closed").chmod(0o100)  # it can be passed through, not listed
-        assert paths(place / "repo" / "closed" / "root") == ["a.py"]
-
-
-def test_a_folder_that_vanishes_during_the_walk_is_skipped(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"a/x.py": "1", "b/y.py": "1"})
-    rounds = iter(range(10))
-
-    def remove_b_after_the_root_was_listed() -> None:
-        if next(rounds) == 1:
-            (root / "b" / "y.py").unlink()
-            (root / "b").rmdir()
-
-    found = walk(root, check=remove_b_after_the_root_was_listed)
-    assert [str(entry.path) for entry in found.entries] == ["a/x.py"]
-    assert [(each.path, each.reason) for each in found.skipped] == [("b", "vanished")]
-
-
 def test_a_folder_whose_parent_becomes_a_link_during_the_walk_is_not_entered_either(tmp_path: Path) -> None:
     outside = tree(tmp_path / "outside", {"deep/private.py": "1"})
     root = tree(tmp_path / "root", {"b/deep/y.py": "1"})
@@ -548,15 +498,6 @@ def test_virtual_environments_and_marked_caches_are_skipped_unless_taken_back(tm
     assert {"env/lib/a.py", "cache/b"} <= set(paths(root))
 
 
-def test_of_very_many_skipped_files_all_are_counted_and_some_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(walking, "SKIPPED_ROWS_MAX", 3)
-    found = walk(tree(tmp_path, {".gitignore": "*.log\n"} | {f"{number}.log": "" for number in range(10)}))
-    assert found.counts == {"ignored": 10}
-    assert [each.path for each in found.skipped] == ["0.log", "1.log", "2.log"]
-
-
 def test_a_tracked_file_that_an_ignore_rule_names_is_ignored(tmp_path: Path) -> None:
     """Here we differ from git, which asks its index: see decision record index."""
     root = repository(tmp_path, {"a.py": "1", "b.log": "1"})
@@ -604,14 +545,6 @@ def test_a_file_that_became_a_folder_is_a_change(tmp_path: Path) -> None:
     found = swept(root, swap)
     assert "a.py" in found.changed | found.removed
     assert found.needs_walk
-
-
-def test_a_root_that_is_gone_has_lost_everything(tmp_path: Path) -> None:
-    root = tree(tmp_path / "root", FILES)
-    before = walk(root)
-    root.rename(tmp_path / "elsewhere")
-    found = scan(root, before.files(), before.folders)
-    assert (found.removed, found.needs_walk) == (set(FILES), True)
 
 
 law_names = st.sampled_from(["a", "b/c", "b/d", "e/f/g"])

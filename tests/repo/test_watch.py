@@ -112,24 +112,6 @@ def test_a_renamed_folder_is_heard_with_its_old_name_and_what_lies_in_the_new(tm
     assert receiver.next() == {"new/deep/a.py"}
 
 
-def test_all_files_of_a_new_folder_are_heard_however_fast_it_was_made(tmp_path: Path, watched: Watched) -> None:
-    root = tree(tmp_path / "root", {"a.py": "1"})
-    made = {f"new/{a}/{b}/{name}.py" for a in "abc" for b in "xyz" for name in "12"}
-    receiver = watched(root)
-    tree(root, dict.fromkeys(made, "1"))
-    assert receiver.until(*made) >= made
-
-
-def test_a_folder_that_is_moved_in_is_watched_from_then_on(tmp_path: Path, watched: Watched) -> None:
-    elsewhere = tree(tmp_path / "elsewhere", {"deep/er/a.py": "1"})
-    root = tree(tmp_path / "root", {"a.py": "1"})
-    receiver = watched(root)
-    elsewhere.rename(root / "moved")
-    receiver.until("moved/deep/er/a.py")
-    tree(root, {"moved/deep/er/a.py": "2"})
-    assert receiver.next() == {"moved/deep/er/a.py"}
-
-
 def test_what_happens_while_new_folders_are_being_registered_is_heard(
     tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,14 +217,6 @@ def test_the_head_of_a_linked_work_tree_is_heard_as_its_own(tmp_path: Path, watc
     assert receiver.next() == {".git/HEAD"}
 
 
-def test_the_head_of_a_repository_above_the_root_is_heard(tmp_path: Path, watched: Watched) -> None:
-    repo = repository(tmp_path / "repo", {"src/a.py": "1", "b.py": "1"})
-    receiver = watched(repo / "src")
-    git(repo, "checkout", "--quiet", "-b", "other")
-    tree(repo, {"b.py": "2"})
-    assert receiver.next() == {".git/HEAD"}
-
-
 def test_a_repository_that_is_made_later_is_heard_from_then_on(tmp_path: Path, watched: Watched) -> None:
     root = tree(tmp_path / "root", {"a.py": "1"})
     receiver = watched(root)
@@ -284,19 +258,6 @@ def test_stopping_does_not_wait_for_a_receiver_at_work(tmp_path: Path) -> None:
     leave.set()
 
 
-def test_stopping_and_starting_twice_does_no_harm(tmp_path: Path) -> None:
-    receiver = Receiver()
-    watcher = Watcher(tmp_path, receiver, quiet_ms=QUIET_MS)
-    watcher.start()
-    watcher.start()
-    tree(tmp_path, {"a.py": "2"})
-    assert receiver.next() == {"a.py"}
-    watcher.stop()
-    watcher.stop()
-    watcher.start()
-    assert not watcher.is_running, "who was stopped stays so"
-
-
 # -- what cannot be watched -------------------------------------------------------------------------------------------
 
 
@@ -306,14 +267,6 @@ def wait_for_problem(watcher: Watcher) -> str:
         time.sleep(0.01)
     assert not watcher.is_running
     return watcher.problem
-
-
-def test_a_folder_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
-    watcher = Watcher(tmp_path / "nowhere", Receiver())
-    watcher.start()
-    assert not watcher.is_running
-    assert "no folder" in watcher.problem
-    watcher.stop()
 
 
 @pytest.mark.parametrize("leaves", [shutil.rmtree, lambda root: root.rename(root.parent / "moved")])

@@ -13,7 +13,6 @@ from context_engine import tools
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS
-from context_engine.tools.search_tools import count_listed_symbols
 from tests.support.engines import indexed, open_engine
 from tests.support.tool_calls import told
 from tests.support.trees import tree
@@ -133,13 +132,6 @@ def test_an_overview_lists_functions_and_types_and_counts_them(engine: Engine) -
     assert {name: metadata[name] for name in ("imports_count", "types_count", "functions_count")} == {
         "imports_count": 2, "types_count": 1, "functions_count": 1,
     }  # fmt: skip
-
-
-def test_counts_of_a_cut_overview_name_only_what_is_known() -> None:
-    assert count_listed_symbols("imports: 1\nfunction a (lines 1-2)\n... 9 more") == {
-        "imports_count": 1,
-        "symbols_count": 10,
-    }
 
 
 # -- tags --

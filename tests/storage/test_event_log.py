@@ -38,16 +38,6 @@ def said(log: LogContent) -> list[dict[str, Any]]:
     return [{key: value for key, value in event.items() if key not in ("seq", "prev_sha")} for event in log.events]
 
 
-def test_events_are_read_as_they_were_appended_with_their_numbers(log: EventLog) -> None:
-    assert log.read() == LogContent()
-    first = log.append(log.read(), [{"kind": "made"}])
-    after = log.append(first, [{"kind": "öpened", "data": {"a": [1, None]}}, {"kind": "closed"}])
-    assert log.read() == after
-    assert [event["seq"] for event in after.events] == [1, 2, 3]
-    assert said(after) == [{"kind": "made"}, {"kind": "öpened", "data": {"a": [1, None]}}, {"kind": "closed"}]
-    assert all(json.loads(line) for line in log.path.read_text(encoding="utf-8").splitlines())
-
-
 @given(BODIES, st.data())
 def test_a_log_that_was_cut_off_anywhere_holds_what_was_whole_and_goes_on_from_there(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[dict[str, str]], data: st.DataObject

@@ -61,11 +61,6 @@ def test_ascii_identifiers_split_as_by_eye(word: str) -> None:
     assert split_identifier(word) == by_eye(word)
 
 
-@given(identifiers)
-def test_no_character_but_underscores_is_lost(word: str) -> None:
-    assert "".join(split_identifier(word)) == compound_term(word)
-
-
 @given(st.lists(identifiers | st.text(max_size=6), max_size=8))
 @example(["two\nlines", "plain"])
 @example(["a" * (WORD_CHARS_MAX + 1), "plain"])
@@ -88,13 +83,6 @@ def test_camel_case_and_snake_case_of_a_name_are_one_term(first: str, second: st
 @example("".join(map(chr, range(128))))
 def test_the_words_of_a_text_are_its_runs_of_letters_digits_and_underscores(text: str) -> None:
     assert split_words(text) == re.findall(r"\w+", text)
-
-
-def test_a_query_drops_small_words_unless_nothing_else_is_left() -> None:
-    assert query_terms("how is the pool drained") == ["pool", "drain"]
-    assert query_terms("to be or not") == ["not"]
-    assert query_terms("this") == ["this"]
-    assert query_terms("") == query_terms("?!") == []
 
 
 @given(st.lists(st.sampled_from(["pool", "Pool", "the", "getUser", "user"]), max_size=6))
