@@ -79,7 +79,6 @@ class LoadedFile:
     size: int
     mtime_ns: int
     sha256: bytes
-    lossy: bool = False
 
 
 # -- for the index: failures are values -----------------------------------------------------------------------------
@@ -111,7 +110,7 @@ def _decode_file(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | 
         return Skipped(path, "binary", why)
     else:
         data = text.encode("utf-8", "replace")
-    return LoadedFile(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest(), lossy)
+    return LoadedFile(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest())
 
 
 def _explain_failure(error: OSError) -> tuple[str, str]:

@@ -83,7 +83,7 @@ class GitDiff:
     @property
     def is_of_work_tree(self) -> bool:
         """Whether the new version are the files on the disk."""
-        return not self.commit and not set(STAGED).issubset(self.args)
+        return not self.commit and STAGED[0] not in self.args
 
 
 @dataclass(frozen=True, slots=True)
