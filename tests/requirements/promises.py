@@ -246,7 +246,7 @@ S2 = (
         P("S2-dedup-by-file", "Results are gathered by file; nothing is returned twice.", kept=("tests/tools/test_context_tools.py::test_random_questions_keep_the_budget_show_no_line_twice_and_are_answered_alike",)),
         P("S2-limits", "Maximum files and maximum tokens are enforced.", kept=("tests/tools/test_context_tools.py::test_random_questions_keep_the_budget_show_no_line_twice_and_are_answered_alike", "tests/tools/test_context_tools.py::test_the_budget_counts_the_whole_reply_the_question_too")),
         P("S2-heuristics", "Importance and recency influence the choice.", kept=("tests/memory/test_knowledge_service.py::test_what_is_read_and_edited_counts_more_in_answers_and_what_was_shown_does_not", "tests/history/test_change_prediction.py::test_of_two_equally_found_files_the_one_changed_these_days_comes_first")),
-        P("S2-layer2-stores-no-vectors", "The service neither indexes nor stores vectors; it asks those who do.", kept=("tests/context/test_bundle.py::test_the_room_of_bundles_reaches_no_store_and_no_vectors",)),
+        P("S2-layer2-stores-no-vectors", "The service neither indexes nor stores vectors; it asks those who do.", kept=("tests/requirements/test_independence.py::test_imports_go_one_way_and_every_contract_between_rooms_holds",)),
         P("S2-bundle-shape", "A bundle holds `files` (`path`, `snippets` with `text` and `lines`) and `hints`.", kept=("tests/tools/test_context_tools.py::test_a_bundle_has_the_shape_that_agents_know",)),
     ),
     section("S2", "Layer 2.5: shared internals",
