@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         Execution,
         fold_progress,
     )
-    from context_engine.plans.plan_execution import ExecutionResult, FileChange
+    from context_engine.plans.plan_execution import ExecutionResult
     from context_engine.plans.plan_json import PlanVersion, parse_plan, serialize_plan
     from context_engine.plans.plan_markdown import (
         render_difference,

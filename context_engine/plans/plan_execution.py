@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from context_engine.edit import EditResult, EditService, FileEdit, Patch, content_of, diff_versions, format_diff
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
@@ -27,9 +27,6 @@ from context_engine.plans.plan_events import CompletionReport, Execution
 from context_engine.plans.step_tracking import StepTracker
 from context_engine.repo import run_program, size_and_mtime, summarize_output, without_secrets
 from context_engine.secrets import RedactedDocument, redact_file
-
-if TYPE_CHECKING:
-    from context_engine.edit import Want
 
 Level = Literal["none", "syntax", "lint", "tests"]
 """Each level includes the checks of those before it."""
@@ -189,71 +186,6 @@ def _is_inside(word: str, root: Path) -> bool:
 
 # -- changes -----------------------------------------------------------------------------------------------------------
 
-ChangeType = Literal["create", "modify", "delete", "rename"]
-_NEEDS = {
-    "create": ("content",),
-    "modify": ("content", "diff", "edits"),
-    "delete": ("",),
-    "rename": ("", "content", "diff", "edits"),
-}
-"""Fields that give the new text of a file, by the type of the change; "" where none is needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """A change of a file: its whole content, a diff, or edits; `base_sha` is the version it was made for."""
-
-    path: str
-    change_type: ChangeType = "modify"
-    content: str | None = None
-    diff: str = ""
-    edits: tuple[Want, ...] = ()
-    new_path: str = ""
-    base_sha: str = ""
-
-    def check(self) -> None:
-        """Refuse a change with too few or contradictory fields. Raises: InvalidArgument."""
-        given = {"content": self.content is not None, "diff": bool(self.diff), "edits": bool(self.edits)}
-        fields = [name for name, is_given in given.items() if is_given] or [""]
-        needs = _NEEDS[self.change_type]
-        if len(fields) > 1 or fields[0] not in needs:
-            why = f"it gives {' and '.join(filter(None, fields)) or 'nothing'} as the new text"
-            advice = f"Send {' or '.join(name or 'nothing' for name in needs)}."
-        elif bool(self.new_path) != (self.change_type == "rename"):
-            why = "new_path and rename go together"
-            advice = 'Send {"change_type": "rename", "new_path": "..."} or neither.'
-        else:
-            return
-        raise InvalidArgument(
-            f"the {self.change_type} of {self.path} is contradictory: {why}; nothing was written",
-            suggestion=advice,
-            details={"path": self.path, "change_type": self.change_type},
-        )
-
-
-def prepare_change(change: FileChange, edits: EditService) -> tuple[FileEdit, ...]:
-    """Return the change in the terms of the editing engine.
-
-    Raises: InvalidArgument, and for a rename what reading the file raises.
-    """
-    change.check()
-    path, expected = change.path, change.base_sha
-    if change.change_type == "create":
-        return (edits.change_whole(path, change.content or "", overwrite=False),)
-    if change.change_type == "delete":
-        return (edits.delete_file(path, expected_hash=expected),)
-    inner = None
-    if change.content is not None:
-        inner = replace(edits.change_whole(path, change.content, expected_hash=expected), creates=False)
-    elif change.diff:
-        inner = edits.change_by_diff(path, change.diff, expected_hash=expected)
-    elif change.edits:
-        inner = edits.change_parts(path, change.edits, expected_hash=expected)
-    if change.change_type == "rename":
-        gone, made = edits.move_file(path, change.new_path, inner)
-        return replace(gone, expected_hash=expected or gone.expected_hash), made
-    return (inner,) if inner else ()
-
 
 class AppliedChange(NamedTuple):
     """One file: its SHA-256 before and after (empty: no file), the lines added and removed, and the redacted diff."""
@@ -287,12 +219,12 @@ class PlanExecutor:
         self._tracking = tracking
         self._verifier = verifier
 
-    def preview(self, step: PlanStep, changes: Sequence[FileChange], *, strict: bool = False) -> ExecutionResult:
+    def preview(self, step: PlanStep, changes: Sequence[FileEdit], *, strict: bool = False) -> ExecutionResult:
         """Return the effect of the changes on the files; nothing is written.
 
         Raises: as `EditService.apply`, and InvalidArgument.
         """
-        receipt = self._edits.apply(self._plan_edits(changes), dry_run=True)
+        receipt = self._edits.apply(changes, dry_run=True)
         strange = [str(file.path) for file in receipt.files if file.path not in step.files]
         if strange and strict:
             raise InvalidArgument(
@@ -309,7 +241,7 @@ class PlanExecutor:
         plan: Plan,
         execution: Execution,
         step: PlanStep,
-        changes: Sequence[FileChange],
+        changes: Sequence[FileEdit],
         *,
         level: Level = "syntax",
         strict: bool = False,
@@ -328,7 +260,7 @@ class PlanExecutor:
         actor = "" if is_started else execution.steps[step.uid].actor
         others = (f"the step was started by {actor}",) if actor not in ("", session) else ()
         try:
-            receipt = self._edits.apply(self._plan_edits(changes), session=session, check_syntax=level != "none")
+            receipt = self._edits.apply(changes, session=session, check_syntax=level != "none")
         except ContextEngineError:
             if is_started:  # nothing was written, so the step is given back as it was
                 with suppress(ContextEngineError):
@@ -346,9 +278,6 @@ class PlanExecutor:
         if made.remaining or not (made.verified.passed and made.verified.is_whole):
             return made
         return self._complete(plan, made, session)
-
-    def _plan_edits(self, changes: Sequence[FileChange]) -> list[FileEdit]:
-        return [planned for change in changes for planned in prepare_change(change, self._edits)]
 
     def _complete(self, plan: Plan, made: ExecutionResult, session: str) -> ExecutionResult:
         evidence = []

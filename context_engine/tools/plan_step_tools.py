@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import msgspec
@@ -57,13 +57,13 @@ from context_engine.tools.reply import NOTE_CHARS, cut_to_size, reply_size, take
 from context_engine.tools.tool import Call, Reply, UserQuestion, tool
 
 if TYPE_CHECKING:
+    from context_engine.edit import EditService, FileEdit
     from context_engine.engine import Engine
     from context_engine.plans import (
         ApprovalResult,
         Diffstat,
         Execution,
         ExecutionResult,
-        FileChange,
         Plan,
         PlanStep,
         StepUpdate,
@@ -324,7 +324,14 @@ def packet_rows(
 
 LEVELS = ("none", "syntax", "lint", "tests")
 CHANGE_EXAMPLE = 'Write {"path": "src/a.py", "change_type": "modify", "edits": [{"old": "x", "new": "y"}]}.'
-CHANGE_TYPES = ("create", "modify", "delete", "rename")
+NEW_TEXTS = {
+    "create": ("content",),
+    "modify": ("content", "diff", "edits"),
+    "delete": ("",),
+    "rename": ("", "content", "diff", "edits"),
+}
+"""Fields that give the new text of a file, by the type of the change; "" where none is needed."""
+CHANGE_TYPES = tuple(NEW_TEXTS)
 CHANGE_FIELDS: Mapping[str, ArgumentType] = {
     "path": TextArg("", 1),
     "change_type": ChoiceArg("", CHANGE_TYPES),
@@ -349,18 +356,56 @@ class FileChanges(ObjectListArg):
         known["edits"] = {"type": "array", "items": edit}
         return {"type": "array", "items": {"type": "object", "properties": known, "required": ["path", "change_type"]}}
 
-    def read(self, name: str, value: Any) -> "tuple[FileChange, ...]":
+    def read(self, name: str, value: Any) -> tuple[dict[str, Any], ...]:
         """Return a list; accept JSON in a text, or a single change."""
-        from context_engine.plans import FileChange
-
         changes = []
         for number, row in enumerate(read_objects(name, value or [], 100, CHANGE_EXAMPLE), 1):
             entry = name_entry(name, number)
             read = read_typed(entry, row, CHANGE_FIELDS)
             if "path" not in read:
                 raise argument_error(name_field(entry, "path"), "is missing", CHANGE_EXAMPLE)
-            changes.append(FileChange(**read))
+            changes.append(read)
         return tuple(changes)
+
+
+def _plan_change(edits: "EditService", change: Mapping[str, Any]) -> "tuple[FileEdit, ...]":
+    """Return a change in the terms of the editing engine.
+
+    Raises: InvalidArgument for too few or contradictory fields, and for a rename what reading the file raises.
+    """
+    path, kind, base = change["path"], change.get("change_type", "modify"), change.get("base_sha", "")
+    given = [name for name in ("content", "diff", "edits") if name in change and (change[name] or name == "content")]
+    needs = NEW_TEXTS[kind]
+    if len(given) > 1 or (given or [""])[0] not in needs:
+        why = f"it gives {' and '.join(given) or 'nothing'} as the new text"
+        advice = f"Send {' or '.join(name or 'nothing' for name in needs)}."
+        raise _contradictory_change(path, kind, why, advice)
+    if bool(change.get("new_path")) != (kind == "rename"):
+        advice = 'Send {"change_type": "rename", "new_path": "..."} or neither.'
+        raise _contradictory_change(path, kind, "new_path and rename go together", advice)
+    if kind == "create":
+        return (edits.change_whole(path, change["content"], overwrite=False),)
+    if kind == "delete":
+        return (edits.delete_file(path, expected_hash=base),)
+    inner = None
+    if given == ["content"]:
+        inner = replace(edits.change_whole(path, change["content"], expected_hash=base), creates=False)
+    elif given == ["diff"]:
+        inner = edits.change_by_diff(path, change["diff"], expected_hash=base)
+    elif given:
+        inner = edits.change_parts(path, change["edits"], expected_hash=base)
+    if kind == "rename":
+        gone, made = edits.move_file(path, change["new_path"], inner)
+        return replace(gone, expected_hash=base or gone.expected_hash), made
+    return (inner,) if inner else ()
+
+
+def _contradictory_change(path: str, kind: str, why: str, advice: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"the {kind} of {path} is contradictory: {why}; nothing was written",
+        suggestion=advice,
+        details={"path": path, "change_type": kind},
+    )
 
 
 class _PlanState(NamedTuple):
@@ -406,10 +451,11 @@ def execute_plan(
     done: ExecutionResult | None = None
     if changes:
         step = _target_step(state, step_number)
+        planned = [edit for change in changes for edit in _plan_change(engine.edits, change)]
         if apply_changes:
-            done = _apply_changes(engine, call, state, step, changes, verify, strict)
+            done = _apply_changes(engine, call, state, step, planned, verify, strict)
         else:
-            done = engine.plans.executor.preview(step, changes, strict=strict)
+            done = engine.plans.executor.preview(step, planned, strict=strict)
         reply["results"] = [_result_row(state.plan, done, apply_changes)]
         reply |= drop_empty({"backup_id": done.backup_id})
         reply["ok"] = done.verified.passed
@@ -440,7 +486,7 @@ def _apply_changes(
     call: Call,
     state: _PlanState,
     step: "PlanStep",
-    changes: "Sequence[FileChange]",
+    changes: "Sequence[FileEdit]",
     verify: str,
     strict: bool,
 ) -> "ExecutionResult":
@@ -508,7 +554,7 @@ def _target_step(state: _PlanState, number: int) -> "PlanStep":
 
 def _changes_by_model(
     engine: "Engine", call: Call, state: _PlanState, number: int, assist: str, context: str
-) -> "tuple[Sequence[FileChange], SecondPassResult]":
+) -> tuple[Sequence[Mapping[str, Any]], SecondPassResult]:
     """Return the changes that a model makes for a named step; or how the caller passes its own."""
     from context_engine.context import SecondPass
     from context_engine.plans import build_packet
