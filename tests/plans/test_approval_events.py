@@ -71,16 +71,6 @@ def test_approving_one_step_approves_that_step_and_not_the_plan(here: Desks) -> 
             here.plans.steps.start("Cents", other)
 
 
-def test_a_group_of_steps_is_approved_together(here: Desks) -> None:
-    asked = here.plans.approvals.request("Cents", steps=["s3", 1])
-    assert (asked.approval.type, asked.approval.steps) == ("step_group", ("s3", "s1"))
-    here.plans.approvals.respond(asked.approval.id, "approve")
-    here.plans.steps.start("Cents", 1)
-    here.plans.steps.start("Cents", 3)
-    with pytest.raises(NeedsApproval):
-        here.plans.steps.start("Cents", 2)
-
-
 def test_approval_is_optional_unless_the_team_wants_it_and_a_no_counts_all_the_same(tmp_path: Path) -> None:
     here = Desks(tmp_path)
     here.plans.repository.save(THREE, name="Cents")
@@ -131,15 +121,6 @@ def test_a_new_version_lets_requests_and_approvals_expire(here: Desks) -> None:
         here.plans.approvals.respond(pending.approval.id, "approve")
 
 
-def test_going_back_lets_approvals_expire_though_the_content_is_the_same(here: Desks) -> None:
-    changed(here)
-    given = here.plans.approvals.request("Cents")
-    here.plans.approvals.respond(given.approval.id, "approve")
-    here.plans.repository.rollback("Cents", 1)
-    here.plans.repository.rollback("Cents", 2)
-    assert status(here, given.approval.id) == "expired"
-
-
 def test_a_request_expires_when_its_time_is_over(here: Desks) -> None:
     asked = here.plans.approvals.request("Cents", expires_in_hours=2)
     here.at("2026-11-21T13:59:59Z")
@@ -152,14 +133,6 @@ def test_a_request_expires_when_its_time_is_over(here: Desks) -> None:
     here.plans.approvals.respond(new.approval.id, "approve")
     here.at("2026-11-23T00:00:00Z")
     here.plans.steps.start("Cents", 1)
-
-
-def test_the_same_request_is_not_made_twice(here: Desks) -> None:
-    first = here.plans.approvals.request("Cents", steps=[1, 2])
-    twice = again(here).plans.approvals.request("Cents", steps=["s1", "s2"])
-    assert (twice.approval, twice.is_new) == (first.approval, False)
-    assert here.plans.approvals.request("Cents").is_new
-    assert len(here.plans.repository.load("Cents").approvals) == 2
 
 
 # -- deciding ----------------------------------------------------------------------------------------------------------

@@ -115,9 +115,3 @@ def test_a_graph_is_told_in_numbers() -> None:
     assert (told["levels"], told["execution_order"]) == ([[1], [2, 3], [4]], [1, 2, 3, 4])
     assert (told["critical_path"], told["parallel_groups"]) == ([1, 2, 4], [[2, 3]])
     assert told.keys().isdisjoint({"slack", "duration_h"})
-
-
-def test_a_circle_behind_a_step_is_found_and_the_rest_keeps_its_order() -> None:
-    drawn = build_graph(plan_of((), (3, 1), (2,), (1,)))
-    assert drawn.cycle == ("s2", "s3", "s2")
-    assert drawn.levels == (("s1",), ("s4",), ("s2",), ("s3",))

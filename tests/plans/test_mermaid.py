@@ -115,17 +115,6 @@ def test_an_arrow_leads_to_what_waits_and_the_critical_path_stands_out() -> None
     assert "3 h" in picture.legend
 
 
-def test_progress_is_coloured_by_state() -> None:
-    plan = plan_of((), (1,), (2,), ())
-    rows = [("s1", "step_started"), ("s1", "step_failed"), ("s4", "step_started")]
-    told = [PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for n, (uid, kind) in enumerate(rows, 1)]
-    picture = draw_progress(plan, fold_progress(plan, told))
-    assert "  class n1 failedStyle" in picture.mermaid
-    assert "  class n2,n3 blockedStyle" in picture.mermaid
-    assert "  class n4 activeStyle" in picture.mermaid
-    assert "1 failed, 1 in progress, 2 pending" in picture.legend
-
-
 def test_in_a_gantt_chart_a_day_has_eight_hours_and_a_step_follows_those_it_waits_for() -> None:
     hours = (6, 4, 0, 10)
     plan = plan_of((), (1,), (1,), (2, 3))
@@ -137,18 +126,6 @@ def test_in_a_gantt_chart_a_day_has_eight_hours_and_a_step_follows_those_it_wait
         "n3, after n1, 0.75h",
         "crit, n4, after n2 n3, 30h",
     ]
-
-
-def test_the_architecture_shows_touched_modules_and_those_beside_them() -> None:
-    picture = draw_architecture(
-        {"src/web": [1, 3], "src/db": [2]},
-        [("src/web", "src/db"), ("src/db", "src/sql"), ("a", "b"), ("src/db", "src/db")],
-    )
-    lines = picture.mermaid.splitlines()
-    assert '  m2["src/web · steps 1, 3"]' in lines
-    assert '  m3["src/sql"]' in lines
-    assert [line for line in lines if "-->" in line] == ["  m1 --> m3", "  m2 --> m1"]
-    assert "  class m1,m2 touchedStyle" in lines
 
 
 # -- large plans -------------------------------------------------------------------------------------------------------

@@ -125,24 +125,6 @@ def test_a_step_is_split_into_parts_that_follow_each_other() -> None:
     assert plan.milestones[0].steps_included == ("s2", "s4")
 
 
-def test_a_file_is_in_one_part_only_and_each_part_knows_what_it_is_about() -> None:
-    start = plan_of(())
-    whole = msgspec.structs.replace(
-        start.steps[0],
-        files_to_modify=("a",),
-        files_to_create=("new",),
-        description="Cents, not floats.",
-        priority="high",
-        checks=("make test",),
-    )
-    parts = ["One", {"title": "Two", "files_to_create": ["new"]}]
-    split = {"op": "split_step", "step": 1, "into": parts}
-    plan = done(msgspec.structs.replace(start, steps=(whole,)), split)
-    assert [step.files for step in plan.steps] == [{"a"}, {"new"}]
-    for step in plan.steps:
-        assert (step.description, step.priority, step.checks) == ("Cents, not floats.", "high", ("make test",))
-
-
 def test_merged_steps_do_the_work_of_all() -> None:
     start = plan_of((), (1,), (1,), (2, 3))
     extra = {"acceptance_criteria": ("x",), "hours": 1.0, "priority": "high"}
@@ -276,12 +258,6 @@ def test_what_is_no_operation_or_too_many_is_refused() -> None:
         apply_operations(plan_of(()), [{"op": "set_goal", "goal": "x"}] * (OPERATIONS_MAX + 1))
 
 
-@pytest.mark.parametrize("title", ["half \ud800", object()])
-def test_what_no_file_can_hold_is_refused(title: object) -> None:
-    with pytest.raises(InvalidArgument, match="cannot be encoded"):
-        done(plan_of(()), {"op": "update_step", "step": 1, "title": title})
-
-
 # -- what is done ------------------------------------------------------------------------------------------------------
 
 
@@ -304,10 +280,6 @@ def test_a_step_that_is_done_is_changed_only_by_force(operation: dict[str, Any])
     assert refused.value.details["steps"] == [1]
     found: OperationsResult = apply_operations(plan_of((), ()), [operation], closed=("s1",), force_reopen=True)
     assert found.reopened == (() if operation["op"] == "remove_step" else ("s1",))
-
-
-def test_a_step_that_is_done_may_be_moved() -> None:
-    assert uids(done(plan_of((), ()), {"op": "move_step", "step": 1, "to": 2}, closed=("s1",))) == ["s2", "s1"]
 
 
 def test_a_draft_leaves_what_is_done_as_it_is() -> None:

@@ -14,7 +14,7 @@ from context_engine.engine import Engine
 from context_engine.history.commit_facts import HistoryFile
 from context_engine.history.file_history import FileHistory
 from context_engine.history.mining import HistoryMiner
-from context_engine.model import Filter, Query
+from context_engine.model import Query
 from context_engine.plans.changeset import READY_MIN, SURE_PLACES, PlanRequest, PlanSources
 from context_engine.plans.model import PlanStep
 from context_engine.plans.plan_draft import LIKELY_TITLE, PlanDraft, draft_plan
@@ -161,16 +161,6 @@ def test_every_path_exists_and_every_line_is_where_the_evidence_says(zoo: Engine
                 assert each.line <= len(lines)
                 if each.kind in ("definition", "reference"):
                     assert each.symbol.rpartition(".")[2] in lines[each.line - 1]
-
-
-def test_the_same_task_gives_the_same_plan(zoo: Engine) -> None:
-    assert planned(zoo, "Fix the opening hours").plan == planned(zoo, "Fix the opening hours").plan
-
-
-def test_paths_that_are_left_out_are_in_no_plan(zoo: Engine) -> None:
-    made = planned(zoo, "Let feed return a receipt", chosen=Filter(exclude_paths=("docs/**", "tests/**")))
-    assert not [path for path in made.plan.files if path.startswith("docs/")]
-    assert made.plan.scope.excluded == ("docs/**", "tests/**")
 
 
 def test_without_an_index_words_alone_make_the_plan_and_it_says_so(tmp_path: Path) -> None:

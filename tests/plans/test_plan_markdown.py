@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_diff import compare_plans
-from context_engine.plans.plan_events import PlanEvent, fold_progress
+from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_json import parse_plan
 from context_engine.plans.plan_markdown import (
     render_difference,
@@ -16,7 +15,7 @@ from context_engine.plans.plan_markdown import (
     render_progress,
     render_table,
 )
-from tests.support.planned import plan_of, plans
+from tests.support.planned import plans
 
 FULL = parse_plan(
     {
@@ -82,47 +81,6 @@ def test_a_plan_is_told_whole() -> None:
         "```mermaid\nflowchart TD\n  n1\n```",
     ):
         assert part in text
-
-
-def test_a_plan_under_way_shows_what_is_done() -> None:
-    rows = [("s1", "step_started", {}), ("s1", "step_completed", {"notes": "easy"}), ("s2", "step_started", {}), ("s2", "step_failed", {"error": "it\nbroke"})]  # fmt: skip
-    events = [
-        PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, data=data)
-        for n, (uid, kind, data) in enumerate(rows, 1)
-    ]
-    text = render_plan(FULL, fold_progress(FULL, events))
-    assert "failed, 50 % done" in text
-    assert "### 1. Write tax - completed" in text
-    assert "- [x] tests pass" in text
-    assert "- Note: easy" in text
-    assert "- Failed: it broke" in text
-
-
-def test_progress_is_a_bar_and_a_row_for_each_step() -> None:
-    plan = plan_of((), (1,), (2,), ())
-    rows = [("s1", "step_started"), ("s1", "step_completed"), ("s4", "step_started")]
-    events = [
-        PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, actor="ann")
-        for n, (uid, kind) in enumerate(rows, 1)
-    ]
-    text = render_progress(plan, fold_progress(plan, events))
-    assert text.startswith("█████░░░░░░░░░░░░░░░ 25 % - 1 of 4 steps, executing\n")
-    assert "| 2 | Step 2 | ready |  |\n" in text
-    assert "| 3 | Step 3 | waiting | for 2 |\n" in text
-    assert "| 4 | Step 4 | in progress | ann |\n" in text
-    assert "Next: step 2, Step 2\nCritical path left: 2 → 3\n" in text
-
-
-def test_a_difference_is_told_in_numbers() -> None:
-    before = plan_of((), (1,), (2,), version=1)
-    after = msgspec.structs.replace(
-        before, version=2, steps=(before.steps[0], msgspec.structs.replace(before.steps[2], depends_on=("s1",)))
-    )
-    text = render_difference(compare_plans(before, after))
-    assert text.startswith("Version 1 to 2: 1 step removed (2), step 2 changed (depends_on).\n")
-    assert "| step (2) | removed | Step 2 |  |" in text
-    assert "| step 2: depends_on | modified | (2) | 1 |" in text
-    assert "Critical path: 1 → (2) → 2, now 1 → 2." in text
 
 
 @given(plans(), plans())

@@ -79,11 +79,6 @@ def test_a_draft_may_say_things_loosely() -> None:
     assert [(each.id, each.text) for each in plan.questions] == [("q1", "Why?")]
 
 
-@pytest.mark.parametrize("form", [json.dumps(TWO), json.dumps(TWO).encode(), TWO])
-def test_a_plan_may_be_an_object_or_json(form: object) -> None:
-    assert parse_plan(form).plan == steps(*TWO["steps"])
-
-
 def test_a_step_is_referred_to_by_the_number_it_states() -> None:
     read = parse_plan(
         {
@@ -104,11 +99,6 @@ def test_a_dependency_on_a_step_that_is_not_there_stays_visible() -> None:
 def test_a_field_that_no_plan_has_is_named() -> None:
     read = parse_plan({"goal": "g", "colour": 1, "steps": [{"title": "a", "tilte": "b"}], "scope": {"in": []}})
     assert [remark.path for remark in read.remarks] == ["colour", "steps[0].tilte", "scope.in"]
-
-
-def test_hours_are_told_in_words_too() -> None:
-    told = told_of(steps({"title": "a", "hours": 2}, {"title": "b", "estimated_effort": "small"}))["steps"]
-    assert [(step.get("hours"), step["estimated_effort"]) for step in told] == [(2.0, "2 h"), (None, "small")]
 
 
 # -- uids -------------------------------------------------------------------------------------------------------------

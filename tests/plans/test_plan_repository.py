@@ -22,7 +22,7 @@ from context_engine.errors import (
 )
 from context_engine.plans.model import Plan, PlanQuestion
 from context_engine.plans.plan_events import CompletionReport
-from context_engine.plans.plan_json import hash_content, serialize_plan
+from context_engine.plans.plan_json import hash_content
 from context_engine.plans.plan_repository import PlanQuery
 from tests.support.desks import PLANS, Desks, plan, step
 
@@ -45,24 +45,6 @@ def names(here: Desks, **wanted: Any) -> list[str]:
 
 
 # -- saving ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_plan_is_kept_with_an_id_a_version_and_a_name(here: Desks) -> None:
-    saved = here.plans.repository.save(plan(), name="Cents", tags=("money", "money", " api "))
-    assert saved.plan.id.startswith("plan_")
-    assert saved.path == f"{PLANS}/{saved.plan.id}/v0001.json"
-    assert (here.folder / saved.path).is_file()
-    assert (saved.plan.version, saved.version.change_type, saved.unchanged) == (1, "created", False)
-    loaded = again(here).plans.repository.load("cents")
-    assert (loaded.plan, loaded.versions, loaded.version.tags) == (saved.plan, (1,), ("money", "api"))
-
-
-def test_saving_the_same_twice_makes_one_version(here: Desks) -> None:
-    saved = here.plans.repository.save(plan(), name="Cents")
-    twice = here.plans.repository.save(saved.plan, overwrite=True)
-    assert twice.unchanged
-    assert twice.version == saved.version
-    assert here.plans.repository.load(saved.plan.id).versions == (1,)
 
 
 def test_every_change_makes_a_version_and_the_earlier_ones_stay_as_they_are(here: Desks) -> None:
@@ -141,14 +123,6 @@ def test_a_plan_that_cannot_be_carried_out_is_kept_when_that_is_asked_for(here: 
     saved = here.plans.repository.save(plan(step("s1", files_to_modify=("src/nope.py",))), allow_invalid=True)
     assert [remark.code for remark in saved.validation.errors] == ["FILE_NOT_FOUND"]
     assert here.plans.repository.load(saved.plan.id).plan.steps[0].files_to_modify == ("src/nope.py",)
-
-
-def test_steps_that_are_sent_without_uids_are_those_of_the_version_before(here: Desks) -> None:
-    saved = here.plans.repository.save(plan())
-    sent = serialize_plan(saved.plan)
-    sent["steps"] = [{key: row[key] for key in ("step_number", "title")} for row in reversed(sent["steps"])]
-    taken = here.plans.repository.parse(json.dumps(sent))
-    assert [each.uid for each in taken.plan.steps] == ["s3", "s2", "s1"]
 
 
 def test_no_secret_is_kept_wherever_it_stands(here: Desks) -> None:

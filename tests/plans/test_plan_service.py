@@ -46,22 +46,6 @@ def test_what_the_settings_ask_for_holds_for_plans(folder: Path) -> None:
             engine.plans.steps.fail("Cents", 1, retry=True)
 
 
-def test_plans_are_stamped_with_the_time_that_a_test_sets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
-    with opened(folder) as engine:
-        saved = engine.plans.repository.save(plan())
-        assert saved.version.created_at == "2026-11-21T12:00:00.000Z"
-        assert engine.plans is engine.plans
-
-
-def test_a_cleared_index_takes_no_plan_along(folder: Path) -> None:
-    with opened(folder) as engine:
-        engine.plans.repository.save(plan(), name="Cents")
-        engine.index.update()
-        engine.clear_index()
-        assert engine.plans.repository.load("Cents").versions == (1,)
-
-
 def test_a_version_is_not_edited_in_place(folder: Path) -> None:
     with opened(folder) as engine:
         saved = engine.plans.repository.save(plan(), name="Cents")

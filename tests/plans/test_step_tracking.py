@@ -10,7 +10,6 @@ import pytest
 from context_engine.errors import Conflict, InvalidArgument, PreconditionFailed, TooLarge
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_events import CompletionReport
-from context_engine.plans.step_tracking import DIRTY_BYTES_MAX
 from tests.support.desks import Desks, plan, step
 
 CHAIN = plan(step("s1"), step("s2", "s1"), step("s3", "s2"))
@@ -130,14 +129,6 @@ def test_skipping_goes_on_without_a_step_or_without_all_that_waits_for_it(here: 
         here.plans.steps.fail("Cents", 2, skip=True)
 
 
-def test_a_failure_may_skip_what_waits_for_it(here: Desks) -> None:
-    saved(here, plan(step("s1"), step("s2", "s1"), step("s3")))
-    here.plans.steps.start("Cents", 1)
-    moved, skipped = here.plans.steps.fail("Cents", 1, error="gone", skip_dependents=True)
-    assert (skipped, moved.execution.blocked) == (("s2",), {})
-    assert statuses(here) == ["failed", "skipped", "ready"]
-
-
 def test_a_step_that_was_begun_can_be_given_back(here: Desks) -> None:
     saved(here)
     here.plans.steps.start("Cents", 1, actor="Ada")
@@ -235,16 +226,6 @@ def test_without_git_only_what_is_named_is_known_and_a_warning_says_so(here: Des
     assert (work.files, work.unexpected_files) == (("a.py",), ("a.py",))
     assert moved.warnings
     assert here.plans.steps.read_state("Cents").execution.status == "completed"
-
-
-def test_more_changed_files_than_an_event_can_hold_are_told_of(repo: Desks) -> None:
-    saved(repo, plan(step("s1")))
-    for number in range(DIRTY_BYTES_MAX // 120):
-        repo.write(f"{'long' * 30}/{number}.txt", "x")
-    repo.plans.steps.start("Cents", 1)
-    moved, work = repo.plans.steps.complete("Cents", 1)
-    assert work.files is None
-    assert "too many" in moved.warnings[0]
 
 
 def test_drift_tells_what_became_of_the_files_of_a_plan(repo: Desks) -> None:

@@ -361,12 +361,6 @@ def test_a_packet_of_a_draft_without_names_shows_the_best_place_of_its_file(shop
     assert "of students" in shown and "license" not in shown
 
 
-def test_a_plan_of_a_thousand_steps_is_handed_out_in_parts(shop: Engine) -> None:
-    plan_id = kept(shop, *({"title": f"Step {number}"} for number in range(1_000)))
-    done = execute(shop, plan_id=plan_id, mode="all_ready", max_steps=20)
-    assert [packet["step"] for packet in done["packets"]] == [*range(1, 21)]
-
-
 def test_all_that_is_ready_after_a_step_is_done_comes_as_packets(shop: Engine) -> None:
     plan_id = kept(shop, *THREE)
     shop.plans.steps.start(plan_id, 1)
