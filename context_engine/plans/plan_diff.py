@@ -1,13 +1,13 @@
 """PURE. Compare two versions of a plan step by step; steps are matched by uid, so a moved step is the same step.
 
 Derived values (numbers, `blocks`, the graph) are not compared: they would differ with every step. `compute_diffstat`
-counts what steps are going to do with files, as `git diff --stat` counts it afterwards.
+counts what steps are going to do with files.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -155,34 +155,13 @@ def _find_changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
 
 
 def _find_moved(before: Plan, after: Plan) -> dict[str, tuple[int, int]]:
-    """Return the fewest steps to move to get from one order to the other, of those that both plans have."""
+    """Return the steps to move to get from one order to the other, of those that both plans have."""
     old, new = before.step_numbers(), after.step_numbers()
     common = [uid for uid in new if uid in old]
-    # Steps of the longest run that is in order in both versions stay; all others have moved.
-    staying = _longest_rise([old[uid] for uid in common])
+    matcher = SequenceMatcher(None, [uid for uid in old if uid in new], common, autojunk=False)
+    # Steps that are in order in both versions stay; all others have moved.
+    staying = {place for block in matcher.get_matching_blocks() for place in range(block.b, block.b + block.size)}
     return {uid: (old[uid], new[uid]) for place, uid in enumerate(common) if place not in staying}
-
-
-def _longest_rise(values: Sequence[int]) -> set[int]:
-    """Return the positions of a longest increasing subsequence.
-
-    >>> sorted(_longest_rise([2, 3, 1, 4]))
-    [0, 1, 3]
-    """
-    ends: list[int] = []  # the smallest last value of a rising run, by its length - 1
-    at: list[int] = []  # the position of that value
-    before: list[int] = []  # the position before each one in its run
-    for place, value in enumerate(values):
-        length = bisect_left(ends, value)
-        before.append(at[length - 1] if length else -1)
-        ends[length : length + 1] = [value]
-        at[length : length + 1] = [place]
-    found: set[int] = set()
-    place = at[-1] if at else -1
-    while place >= 0:
-        found.add(place)
-        place = before[place]
-    return found
 
 
 def _describe_steps(uids: Collection[str], what: str, number: Mapping[str, int]) -> str:
@@ -195,7 +174,7 @@ ACTION_WORDS: Mapping[FileAction, str] = {"create": "created", "modify": "modifi
 
 
 class FileDiffstat(NamedTuple):
-    """The net change of one file, and the numbers of its steps."""
+    """What steps do with one file, and their numbers."""
 
     path: str
     change: FileAction
@@ -210,19 +189,17 @@ class Diffstat(NamedTuple):
 
 
 def compute_diffstat(plan: Plan, steps: Collection[PlanStep]) -> Diffstat:
-    """Return what steps are going to do with files. A file that one creates and a later one deletes is left out."""
-    number, order = plan.step_numbers(), build_graph(plan).order
-    fates: dict[str, list[tuple[FileAction, int]]] = {}
-    for step in sorted(steps, key=lambda step: order.index(step.uid)):
+    """Return what steps are going to do with files. A file that is created and changed counts as created."""
+    number = plan.step_numbers()
+    by_file: dict[str, dict[FileAction, list[int]]] = {}
+    for step in steps:
         for change in ACTION_WORDS:
             for path in getattr(step, f"files_to_{change}"):
-                fates.setdefault(path, []).append((change, number[step.uid]))
+                by_file.setdefault(path, {}).setdefault(change, []).append(number[step.uid])
     files = []
-    for path, rows in sorted(fates.items()):
-        first, last = rows[0][0], rows[-1][0]
-        if not (first == "create" and last == "delete"):
-            change = "create" if first == "create" else "delete" if last == "delete" else "modify"
-            files.append(FileDiffstat(path, change, tuple(sorted({step for _, step in rows}))))
+    for path, changes in sorted(by_file.items()):
+        change = next(change for change in ("delete", "create", "modify") if change in changes)
+        files.append(FileDiffstat(path, change, tuple(sorted({step for rows in changes.values() for step in rows}))))
     counts = []
     for change, word in ACTION_WORDS.items():
         if count := sum(file.change == change for file in files):

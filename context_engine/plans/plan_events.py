@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import msgspec
 
 from context_engine.errors import CallError, Conflict, NeedsApproval, NextStep, PreconditionFailed
-from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure, compute_timing
+from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_timing
 from context_engine.plans.model import LEVELS, Plan, PlanStep
 from context_engine.storage import prepare_type
 from context_engine.timestamps import parse_timestamp
@@ -354,15 +354,12 @@ def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: flo
 
 def _most_urgent(plan: Plan, drawn: StepGraph, left: Mapping[str, float], states: Mapping[str, StepState]) -> str:
     """Return the most urgent ready step: by critical path, dependents, priority and number."""
-    backwards = tuple(reversed(drawn.order))
-    # Bits of all steps that depend on a step, directly or not: the more wait, the more urgent it is.
-    waiting = compute_closure(backwards, drawn.needed_by)
     chain: dict[str, float] = {}  # the hours of the longest chain that starts with a step
-    for uid in backwards:
+    for uid in reversed(drawn.order):
         chain[uid] = left[uid] + max((chain.get(other, 0.0) for other in drawn.needed_by[uid]), default=0.0)
     longest = max(chain.values(), default=0.0)
     urgency = {
-        step.uid: (chain[step.uid] < longest, -waiting[step.uid].bit_count(), LEVELS.index(step.priority), place)
+        step.uid: (chain[step.uid] < longest, -len(drawn.needed_by[step.uid]), LEVELS.index(step.priority), place)
         for place, step in enumerate(plan.steps)
         if states[step.uid].status == "ready"
     }

@@ -35,7 +35,7 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.reply import NOTE_CHARS, count_fitting, describe_empty_list, reply_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, describe_empty_list, keep_fitting, reply_size, take_fitting_rows
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
@@ -166,10 +166,7 @@ def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> dict[str, Any]:
 
 def cut_lines(text: str, room: int) -> Reply:
     """Return a rendering up to a size, in whole lines; its last line counts the lines left out."""
-    lines = text.split("\n")
-    count = count_fitting(lines, chars_max=room - NOTE_CHARS)
-    more = f"... {len(lines) - count:,} more lines: format json shows the rest in parts"
-    return Reply(text if count == len(lines) else "\n".join((*lines[:count], "", more)))
+    return Reply("\n".join(keep_fitting(text.split("\n"), room - NOTE_CHARS, ": format json shows the rest in parts")))
 
 
 # -- what a plan is, in a few words ------------------------------------------------------------------------------------

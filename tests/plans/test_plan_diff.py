@@ -104,39 +104,3 @@ def test_a_summary_reads_like_that_of_git() -> None:
     assert told(made).summary == "1 file created, 2 modified, 1 deleted"
     assert told(made).files[0] == FileDiffstat("a.py", "modify", (1, 2))
     assert told(made, "s2").summary == "3 files modified"
-
-
-def test_steps_count_in_the_order_in_which_they_can_be_done() -> None:
-    made = plan(step("s1", "s2", files_to_delete=("tmp.py",)), step("s2", files_to_create=("tmp.py",)))
-    assert told(made).files == ()
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> tuple[set[str], list[tuple[str, str]]]:
-    """Files that are there, and a sound sequence of what is done to them, each by a step of its own."""
-    there = draw(st.sets(st.sampled_from(PATHS)))
-    now, done = set(there), []
-    for _ in range(draw(st.integers(0, 6))):
-        path = draw(st.sampled_from(PATHS))
-        change = draw(st.sampled_from(("modify", "delete"))) if path in now else "create"
-        now = now - {path} if change == "delete" else now | {path}
-        done.append((change, path))
-    return there, done
-
-
-@given(worlds())
-def test_what_is_counted_is_what_happens_to_the_files(world: tuple[set[str], list[tuple[str, str]]]) -> None:
-    there, done = world
-    fields = {"modify": "files_to_modify", "create": "files_to_create", "delete": "files_to_delete"}
-    steps = [
-        step(f"s{number}", *([f"s{number - 1}"] if number > 1 else []), **{fields[change]: (path,)})
-        for number, (change, path) in enumerate(done, 1)
-    ]
-    files = compute_diffstat(Plan(goal="g", steps=tuple(steps)), steps).files
-    found = {each.path: each.change for each in files}
-    after = set(there)
-    for change, path in done:
-        after = after - {path} if change == "delete" else after | {path}
-    assert {path for path, fate in found.items() if fate == "create"} == after - there
-    assert {path for path, fate in found.items() if fate == "delete"} == there - after
-    assert {path for path, fate in found.items() if fate == "modify"} == {p for _, p in done} & there & after
