@@ -7,7 +7,7 @@ steps name a changed file; if it is too low, and for open points, the plan asks.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -81,7 +81,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     objective, imports = extract_objective(request.task), _read_imports(change, sources)
     drafts, later = draft_steps(change, imports, commands)
     deferred = drafts[later:] if request.mvp_only else []
-    steps = tuple(_new_step(number, draft) for number, draft in enumerate(drafts[: len(drafts) - len(deferred)], 1))
+    steps = tuple(drafts[: len(drafts) - len(deferred)])
     chance = _estimate_readiness(change, steps)
     parts = [("It works", ("high", "medium")), ("It is complete", ("low",))]
     members = [(name, tuple(step.uid for step in steps if step.priority in levels)) for name, levels in parts]
@@ -180,32 +180,12 @@ LIKELY_TITLE = "Check possibly related files:"
 LIKELY_CRITERION = "`git diff --stat HEAD` lists only files of this plan"
 
 
-class StepDraft(NamedTuple):
-    """A step without its name: `after` are the drafts that it waits for, by their place in the list."""
-
-    title: str
-    says: str
-    files: Sequence[AffectedFile]
-    checks: tuple[str, ...] = ()
-    priority: Level = "medium"
-    after: Sequence[int] = ()
-
-    @property
-    def criteria(self) -> tuple[str, ...]:
-        """When it is done: its commands pass; without a command, by the files that change."""
-        if self.title.startswith(LIKELY_TITLE):
-            return (LIKELY_CRITERION,)
-        if self.checks:
-            return tuple(f"`{command}` passes" for command in self.checks)
-        paths = shlex.join(file.path for file in self.files[:CRITERION_PATHS_MAX])
-        return (f"`git diff --stat HEAD -- {paths}` lists the change",)
-
-
-def draft_steps(change: ChangeSet, imports: Imports, commands: Sequence[Command]) -> tuple[list[StepDraft], int]:
-    """Return all drafts in an order in which they can be done, and the index from which they can wait.
+def draft_steps(change: ChangeSet, imports: Imports, commands: Sequence[Command]) -> tuple[list[PlanStep], int]:
+    """Return all steps in an order in which they can be done, and the index from which they can wait.
 
     Definitions come before their uses, then tests, then documents; those first that the task asks for by name.
     """
+    steps: list[PlanStep] = []
     command = {command.kind: command.text for command in reversed(commands)}
 
     def checks(*kinds: str) -> tuple[str, ...]:
@@ -215,45 +195,55 @@ def draft_steps(change: ChangeSet, imports: Imports, commands: Sequence[Command]
         sure = [file for file in change.of(*parts) if change.insists_on(file)]
         return sure or (change.of(*parts)[:FOCUS_MAX] if change.roles.intersection(parts) else [])
 
-    def step(
+    def add(
         verb: str,
         says: str,
         files: Sequence[AffectedFile],
+        after: Iterable[int],
         checks: tuple[str, ...] = (),
         priority: Level = "medium",
-    ) -> list[StepDraft]:
-        return [StepDraft(_format_title(verb, files), says, files, checks, priority)] if files else []
+    ) -> None:
+        """Add a step that waits for those at some places; none if it has no files."""
+        if files:
+            steps.append(_new_step(len(steps) + 1, _format_title(verb, files), says, files, after, checks, priority))
 
-    lint = checks("lint", "types")
-    says = "Update the tests to the new behavior, and test what is new."
-    tests = step("Update the tests in", says, certain("test"), checks("test"), "high")
-    says = "Describe what is different for users; add a line to the changelog."
-    docs = step("Update the documents:", says, certain("docs"), (), "low")
-    drafts = [*(tests if "test" in change.roles else ()), *(docs if "docs" in change.roles else ())]
-    start = len(drafts)
+    def add_tests(after: Iterable[int]) -> None:
+        says = "Update the tests to the new behavior, and test what is new."
+        add("Update the tests in", says, certain("test"), after, checks("test"), "high")
+
+    def add_docs(after: Iterable[int]) -> None:
+        says = "Describe what is different for users; add a line to the changelog."
+        add("Update the documents:", says, certain("docs"), after, (), "low")
+
+    if "test" in change.roles:
+        add_tests(())
+    if "docs" in change.roles:
+        add_docs(())
+    start, lint = len(steps), checks("lint", "types")
     main = {file.path: file for file in certain("definition", "source", "migration")}
     # Only what the task names is put in the order of its imports; of the rest, the surest comes first.
     named = {path: imports.get(path, ()) for path, file in main.items() if file.part == "definition"}
     passing = lint + (() if certain("test") else checks("test"))
     for group in group_files(list(main), named):
-        (draft,) = step("Change", "Do what the task says here.", [main[path] for path in group.paths], passing, "high")
-        drafts.append(draft._replace(after=[start + at for at in group.needs]))
-    code = range(start, len(drafts)) or range(start)
+        files, needs = [main[path] for path in group.paths], [start + at for at in group.needs]
+        add("Change", "Do what the task says here.", files, needs, passing, "high")
+    code = range(start, len(steps)) or range(start)
     says = "They use what the task names: change those that depend on what was changed."
-    related = step("Check the uses in", says, change.of("reference"), lint)
+    add("Check the uses in", says, change.of("reference"), code, lint)
     says = "Change it where the task changes what is configured."
-    related += step("Update the configuration in", says, certain("config"), lint)
+    add("Update the configuration in", says, certain("config"), code, lint)
     says = "Nearly every commit that changed the one changed the other."
-    related += step("Change what usually changes together:", says, certain("partner"), lint)
-    drafts += [draft._replace(after=code) for draft in related]
-    code = range(start, len(drafts)) or code
-    drafts += [draft._replace(after=code) for draft in tests if "test" not in change.roles]
-    later = len(drafts)  # all steps from here on can be deferred
-    drafts += [draft._replace(after=code) for draft in docs if "docs" not in change.roles]
-    shown = {file.path for draft in drafts for file in draft.files}
+    add("Change what usually changes together:", says, certain("partner"), code, lint)
+    code = range(start, len(steps)) or code
+    if "test" not in change.roles:
+        add_tests(code)
+    later = len(steps)  # all steps from here on can be deferred
+    if "docs" not in change.roles:
+        add_docs(code)
+    shown = {path for step in steps for path in step.files_to_modify}
     says = "Only search and history suggest these. Read the places, and change what the task affects."
-    rest = step(LIKELY_TITLE, says, [file for file in change.files if file.path not in shown], (), "low")
-    return [*drafts, *(draft._replace(after=code) for draft in rest)], later
+    add(LIKELY_TITLE, says, [file for file in change.files if file.path not in shown], code, (), "low")
+    return steps, later
 
 
 def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
@@ -265,17 +255,32 @@ def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
     return f"{verb} {where}{f' and {more} more' if more else ''}"
 
 
-def _new_step(number: int, draft: StepDraft) -> PlanStep:
-    proofs = [proof for file in draft.files for proof in file.evidence]
+def _new_step(
+    number: int,
+    title: str,
+    says: str,
+    files: Sequence[AffectedFile],
+    after: Iterable[int],
+    checks: tuple[str, ...],
+    priority: Level,
+) -> PlanStep:
+    """Return a step. It is done when its commands pass; without a command, by the files that change."""
+    proofs = [proof for file in files for proof in file.evidence]
+    criteria = tuple(f"`{command}` passes" for command in checks)
+    if title.startswith(LIKELY_TITLE):
+        criteria = (LIKELY_CRITERION,)
+    elif not checks:
+        paths = shlex.join(file.path for file in files[:CRITERION_PATHS_MAX])
+        criteria = (f"`git diff --stat HEAD -- {paths}` lists the change",)
     return PlanStep(
         uid=f"s{number}",
-        title=draft.title,
-        description=draft.says,
-        files_to_modify=tuple(file.path for file in draft.files),
-        depends_on=tuple(f"s{at + 1}" for at in draft.after),
-        priority=draft.priority,
-        acceptance_criteria=draft.criteria,
-        checks=draft.checks,
+        title=title,
+        description=says,
+        files_to_modify=tuple(file.path for file in files),
+        depends_on=tuple(f"s{at + 1}" for at in after),
+        priority=priority,
+        acceptance_criteria=criteria,
+        checks=checks,
         evidence=tuple(proofs[:EVIDENCE_MAX]),
     )
 

@@ -40,24 +40,26 @@ def changes(draw: st.DrawFn) -> ChangeSet:
 @given(changes(), IMPORTS)
 def test_every_file_is_in_one_step_and_no_step_waits_for_a_later_one(change: ChangeSet, imports: Imports) -> None:
     drafts, later = draft_steps(change, imports, COMMANDS)
-    paths = [file.path for draft in drafts for file in draft.files]
-    assert sorted(paths) == sorted(each.path for each in change.files)
-    for number, draft in enumerate(drafts):
-        assert all(at < number for at in draft.after)
-        assert draft.criteria
+    files = {each.path: each for each in change.files}
+    assert sorted(path for draft in drafts for path in draft.files_to_modify) == sorted(files)
+    known: set[str] = set()
+    for draft in drafts:
+        assert known.issuperset(draft.depends_on)
+        assert draft.acceptance_criteria
         assert draft.files
+        known.add(draft.uid)
     for draft in drafts[later:]:  # what can wait
-        is_likely = not any(change.insists_on(file) for file in draft.files)
-        assert {file.part for file in draft.files} == {"docs"} or is_likely
+        is_likely = not any(change.insists_on(files[path]) for path in draft.files)
+        assert {files[path].part for path in draft.files} == {"docs"} or is_likely
 
 
 @given(changes(), IMPORTS)
 def test_what_is_only_likely_is_in_the_last_step_unless_it_uses_what_is_named_or_the_task_is_about_it(
     change: ChangeSet, imports: Imports
 ) -> None:
-    likely = {each.path for each in change.files if not change.insists_on(each)}
+    likely = {each.path: each.part for each in change.files if not change.insists_on(each)}
     for draft in draft_steps(change, imports, COMMANDS)[0][:-1]:
-        parts = {file.part for file in draft.files if file.path in likely}
+        parts = {likely[path] for path in draft.files if path in likely}
         assert parts <= {*change.roles, "reference"}
 
 
