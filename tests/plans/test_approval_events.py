@@ -15,8 +15,7 @@ from context_engine.errors import (
     PlanNotFound,
     PreconditionFailed,
 )
-from context_engine.plans.model import Plan
-from context_engine.plans.plan_events import PERSON, Approval, PlanEvent, find_deciding, fold_approvals, is_approved
+from context_engine.plans.plan_events import PERSON, Approval, PlanEvent, fold_approvals
 from tests.support.desks import Desks, plan, step
 
 THREE = plan(step("s1"), step("s2"), step("s3"))
@@ -201,15 +200,6 @@ def test_a_second_decision_in_a_log_changes_nothing() -> None:
         [_asked("a"), _decided("a", "reject"), _decided("a", "approve"), _decided("b", "approve")], 1, "h", 0
     )
     assert [each.status for each in found] == ["rejected"]
-
-
-def test_a_plan_is_approved_when_each_step_is() -> None:
-    two = Plan(goal="g", version=1, steps=(step("s1"), step("s2")))
-    parts = [_asked("a", "s1"), _asked("b", "s2"), _decided("a", "approve")]
-    assert not is_approved(fold_approvals(parts, 1, "h", 0), two)
-    assert is_approved(fold_approvals([*parts, _decided("b", "approve")], 1, "h", 0), two)
-    assert not is_approved((), Plan(goal="g", version=1)), "nothing to approve of"
-    assert find_deciding(fold_approvals(parts, 2, "h", 0), 2, "s1") is None
 
 
 def test_what_was_approved_of_is_the_content_and_not_the_number_of_a_version() -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from context_engine.edit import diff_versions
 from context_engine.edit.syntax_check import find_new_errors
-from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import ChangeObjections
-from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review, VerificationCheck, VerifiedFile
-from tests.support.engines import GRAMMARS, LANGUAGES, indexed
-from tests.support.trees import git, repository, tree
+from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review, VerifiedFile
+from tests.support.engines import GRAMMARS, LANGUAGES
+from tests.support.trees import tree
 
 GOOD, BAD = b"def f():\n    return 1\n", b"def f(:\n    return 1\n"
 
@@ -41,28 +38,6 @@ def test_a_language_without_a_parser_is_passed_over_and_said_to_be(tmp_path: Pat
     assert (found.passed, found.is_whole, found.checks[0].passed) == (True, True, None)
 
 
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Engine]:
-    """One whose reviews find the ruff of these tests."""
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
-    with indexed(tree(tmp_path / "work", {"a.py": GOOD}), watch=False, flush=False) as engine:
-        yield engine
-
-
-def linted(engine: Engine, before: bytes, after: bytes) -> list[VerificationCheck]:
-    (engine.root / "a.py").write_bytes(after)
-    with_review = ChangeVerifier(engine.root, (), engine.reviews.find_objections)
-    return [each for each in with_review.verify([edited("a.py", before, after)], "lint").checks if each.kind == "lint"]
-
-
-def test_only_what_a_linter_finds_now_and_did_not_find_before_fails(engine: Engine) -> None:
-    old, more = b"import os\n", b"x = 1\nimport os\nimport sys\n"
-    (check,) = linted(engine, old, more)
-    assert check.passed is False
-    assert check.says == "F401 `sys` imported but unused at a.py:3"
-    assert [each.passed for each in linted(engine, more, b"y = 2\n" + more)] == [True]
-
-
 def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_path: Path) -> None:
     seen: list[str] = []
 
@@ -81,15 +56,6 @@ def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_p
     assert checks(review, b"one\ntwo\n") == [(True, "")]
     assert seen[1] == "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n"
     assert checks(broken_review, b"two\n")[0][0] is None
-
-
-@pytest.mark.parametrize(("before", "after"), [(b"a\nb", b"a\nc\n"), (b"a\n", b"a"), (None, b"x"), (b"x\ny\n", None)])
-def test_a_diff_for_a_review_is_one_that_git_reads(tmp_path: Path, before: bytes | None, after: bytes | None) -> None:
-    root = repository(tmp_path / "repo", {"kept.txt": "kept\n"} | ({"a.txt": before} if before is not None else {}))
-    (tmp_path / "diff").write_text(diff_versions("a.txt", before, after))
-    git(root, "apply", str(tmp_path / "diff"))
-    found = root / "a.txt"
-    assert (found.read_bytes() if found.exists() else None) == after
 
 
 def test_commands_decide_by_how_they_end_and_say_what_failed_where(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from context_engine.errors import (
     PreconditionFailed,
     StorageCorrupt,
 )
-from context_engine.plans.model import Plan, PlanQuestion
+from context_engine.plans.model import Plan, PlanQuestion, PlanRisk, PlanScope
 from context_engine.plans.plan_events import CompletionReport
 from context_engine.plans.plan_json import hash_content
 from context_engine.plans.plan_repository import PlanQuery
@@ -421,9 +421,27 @@ def test_a_hundred_and_fifty_versions_can_all_be_had(here: Desks) -> None:
 
 
 def test_a_mirror_for_people_lies_beside_the_versions(here: Desks) -> None:
-    saved = here.plans.repository.save(plan())
+    here.write("src/a.py", "x = 1\n")
+    first = step("s1", files_to_modify=("src/a.py",), checks=("pytest -q",), acceptance_criteria=("It passes",))
+    told = plan(
+        first,
+        scope=PlanScope(excluded=("docs/**",)),
+        risks=(PlanRisk("Wrong | rounding", "Test it"),),
+        questions=(PlanQuestion("q1", "Which rate?", answer="20 %"),),
+        open_feedback=("make it nicer",),
+    )
+    saved = here.plans.repository.save(told)
     mirror = here.lie(saved.plan.id) / "PLAN.md"
-    assert "Money in cents" in mirror.read_text(encoding="utf-8")
+    text = mirror.read_text(encoding="utf-8")
+    for part in (
+        "# Money in cents",
+        "`s1`\n\n- Changes: `src/a.py`\n- Check: `pytest -q`\n- [ ] It passes",
+        "- Excluded: docs/**",
+        "| Wrong \\| rounding | medium | Test it |",
+        "- `q1` Which rate? - 20 %",
+        "- make it nicer",
+    ):
+        assert part in text
     mirror.write_text("by hand", encoding="utf-8")
     assert again(here).plans.repository.load(saved.plan.id).plan == saved.plan, "it is never read"
     here.plans.steps.start(saved.plan.id, 1)
