@@ -177,6 +177,17 @@ FIRST_STEPS = 2
 """An agent that has carried out these has seen what the task is about."""
 LIKELY_TITLE = "Check possibly related files:"
 """How the title of a step begins whose files only search and history suggest; it does not count as a first step."""
+TESTS, DOCUMENTS = "Update the tests in", "Update the documents:"
+SAYS = {
+    TESTS: "Update the tests to the new behavior, and test what is new.",
+    DOCUMENTS: "Describe what is different for users; add a line to the changelog.",
+    "Change": "Do what the task says here.",
+    "Check the uses in": "They use what the task names: change those that depend on what was changed.",
+    "Update the configuration in": "Change it where the task changes what is configured.",
+    "Change what usually changes together:": "Nearly every commit that changed the one changed the other.",
+    LIKELY_TITLE: "Only search and history suggest these. Read the places, and change what the task affects.",
+}
+"""How the title of a step begins, and its description."""
 LIKELY_CRITERION = "`git diff --stat HEAD` lists only files of this plan"
 
 
@@ -197,52 +208,39 @@ def draft_steps(change: ChangeSet, imports: Imports, commands: Sequence[Command]
 
     def add(
         verb: str,
-        says: str,
         files: Sequence[AffectedFile],
-        after: Iterable[int],
+        after: Iterable[int] = (),
         checks: tuple[str, ...] = (),
         priority: Level = "medium",
     ) -> None:
         """Add a step that waits for those at some places; none if it has no files."""
         if files:
-            steps.append(_new_step(len(steps) + 1, _format_title(verb, files), says, files, after, checks, priority))
+            steps.append(_new_step(len(steps) + 1, verb, files, after, checks, priority))
 
-    def add_tests(after: Iterable[int]) -> None:
-        says = "Update the tests to the new behavior, and test what is new."
-        add("Update the tests in", says, certain("test"), after, checks("test"), "high")
-
-    def add_docs(after: Iterable[int]) -> None:
-        says = "Describe what is different for users; add a line to the changelog."
-        add("Update the documents:", says, certain("docs"), after, (), "low")
-
+    tests, docs, test_checks = certain("test"), certain("docs"), checks("test")
     if "test" in change.roles:
-        add_tests(())
+        add(TESTS, tests, (), test_checks, "high")
     if "docs" in change.roles:
-        add_docs(())
+        add(DOCUMENTS, docs, (), (), "low")
     start, lint = len(steps), checks("lint", "types")
     main = {file.path: file for file in certain("definition", "source", "migration")}
     # Only what the task names is put in the order of its imports; of the rest, the surest comes first.
     named = {path: imports.get(path, ()) for path, file in main.items() if file.part == "definition"}
-    passing = lint + (() if certain("test") else checks("test"))
+    passing = lint + (() if tests else test_checks)
     for group in group_files(list(main), named):
-        files, needs = [main[path] for path in group.paths], [start + at for at in group.needs]
-        add("Change", "Do what the task says here.", files, needs, passing, "high")
+        add("Change", [main[path] for path in group.paths], [start + at for at in group.needs], passing, "high")
     code = range(start, len(steps)) or range(start)
-    says = "They use what the task names: change those that depend on what was changed."
-    add("Check the uses in", says, change.of("reference"), code, lint)
-    says = "Change it where the task changes what is configured."
-    add("Update the configuration in", says, certain("config"), code, lint)
-    says = "Nearly every commit that changed the one changed the other."
-    add("Change what usually changes together:", says, certain("partner"), code, lint)
+    add("Check the uses in", change.of("reference"), code, lint)
+    add("Update the configuration in", certain("config"), code, lint)
+    add("Change what usually changes together:", certain("partner"), code, lint)
     code = range(start, len(steps)) or code
     if "test" not in change.roles:
-        add_tests(code)
+        add(TESTS, tests, code, test_checks, "high")
     later = len(steps)  # all steps from here on can be deferred
     if "docs" not in change.roles:
-        add_docs(code)
+        add(DOCUMENTS, docs, code, (), "low")
     shown = {path for step in steps for path in step.files_to_modify}
-    says = "Only search and history suggest these. Read the places, and change what the task affects."
-    add(LIKELY_TITLE, says, [file for file in change.files if file.path not in shown], code, (), "low")
+    add(LIKELY_TITLE, [file for file in change.files if file.path not in shown], code, (), "low")
     return steps, later
 
 
@@ -257,8 +255,7 @@ def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
 
 def _new_step(
     number: int,
-    title: str,
-    says: str,
+    verb: str,
     files: Sequence[AffectedFile],
     after: Iterable[int],
     checks: tuple[str, ...],
@@ -267,15 +264,15 @@ def _new_step(
     """Return a step. It is done when its commands pass; without a command, by the files that change."""
     proofs = [proof for file in files for proof in file.evidence]
     criteria = tuple(f"`{command}` passes" for command in checks)
-    if title.startswith(LIKELY_TITLE):
+    if verb == LIKELY_TITLE:
         criteria = (LIKELY_CRITERION,)
     elif not checks:
         paths = shlex.join(file.path for file in files[:CRITERION_PATHS_MAX])
         criteria = (f"`git diff --stat HEAD -- {paths}` lists the change",)
     return PlanStep(
         uid=f"s{number}",
-        title=title,
-        description=says,
+        title=_format_title(verb, files),
+        description=SAYS[verb],
         files_to_modify=tuple(file.path for file in files),
         depends_on=tuple(f"s{at + 1}" for at in after),
         priority=priority,

@@ -451,11 +451,7 @@ def execute_plan(
     done: ExecutionResult | None = None
     if changes:
         step = _target_step(state, step_number)
-        planned = [edit for change in changes for edit in _plan_change(engine.edits, change)]
-        if apply_changes:
-            done = _apply_changes(engine, call, state, step, planned, verify, strict)
-        else:
-            done = engine.plans.executor.preview(step, planned, strict=strict)
+        done = _carry_out(engine, call, state, step, changes, verify if apply_changes else "", strict)
         reply["results"] = [_result_row(state.plan, done, apply_changes)]
         reply |= drop_empty({"backup_id": done.backup_id})
         reply["ok"] = done.verified.passed
@@ -481,24 +477,22 @@ def execute_plan(
     return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
 
 
-def _apply_changes(
+def _carry_out(
     engine: "Engine",
     call: Call,
     state: _PlanState,
     step: "PlanStep",
-    changes: "Sequence[FileEdit]",
+    changes: Sequence[Mapping[str, Any]],
     verify: str,
     strict: bool,
 ) -> "ExecutionResult":
-    return engine.plans.executor.apply(
-        state.plan,
-        state.execution,
-        step,
-        changes,
-        level=cast("Any", verify),
-        strict=strict,
-        session=call.session,
-        cancel=call.cancel,
+    """Apply the changes of a step and verify them as far as wanted; only preview them where that is not said."""
+    planned = [edit for change in changes for edit in _plan_change(engine.edits, change)]
+    executor, level = engine.plans.executor, cast("Any", verify)
+    if not verify:
+        return executor.preview(step, planned, strict=strict)
+    return executor.apply(
+        state.plan, state.execution, step, planned, level=level, strict=strict, session=call.session, cancel=call.cancel
     )
 
 
