@@ -56,6 +56,22 @@ class MermaidDiagram(NamedTuple):
     omitted: tuple[int, ...] = ()
 
 
+def draw_plan(
+    kind: str,
+    plan: Plan,
+    execution: Execution,
+    *,
+    direction: Direction = "TD",
+    start: float | None = None,
+    label_chars: int = LABEL_CHARS,
+) -> MermaidDiagram:
+    """Draw the `dependencies` of a plan, its `progress` or its `gantt` chart."""
+    if kind == "gantt":
+        return draw_gantt(plan, execution, start=start, label_chars=label_chars)
+    draw = draw_progress if kind == "progress" else draw_dependencies
+    return draw(plan, execution, direction=direction, label_chars=label_chars)
+
+
 def draw_dependencies(
     plan: Plan, execution: Execution | None = None, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
 ) -> MermaidDiagram:

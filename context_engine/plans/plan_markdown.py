@@ -8,7 +8,7 @@ from typing import Any
 from context_engine.plans.dependency_graph import build_graph, compute_timing
 from context_engine.plans.model import Plan, PlanEvidence, PlanStep, format_effort, single_line
 from context_engine.plans.plan_diff import STEP_ORDER, PlanDifference
-from context_engine.plans.plan_events import DONE, Execution, StepState
+from context_engine.plans.plan_events import Execution, StepState
 from context_engine.plans.plan_json import PlanVersion
 from context_engine.text import escape_line
 
@@ -62,10 +62,9 @@ def render_plan(plan: Plan, execution: Execution | None = None) -> str:
 def render_progress(plan: Plan, execution: Execution) -> str:
     """Render the progress of a plan: a bar, a row for each step, the next step."""
     number = plan.step_numbers()
-    done = sum(state.status in DONE for state in execution.steps.values())
     filled = round(BAR_CHARS * execution.percentage / 100)
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
-    head = f"{bar} {execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}"
+    head = f"{bar} {execution.percentage:g} % - {len(execution.done)} of {len(plan.steps)} steps, {execution.status}"
     columns = 5 if any(step.hours is not None for step in plan.steps) else 4
     rows = [
         [str(number[step.uid]), step.title, *_state_cells(execution.steps[step.uid], number), _hours(step)]

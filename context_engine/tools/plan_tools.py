@@ -9,16 +9,13 @@ import msgspec
 from context_engine import timestamps
 from context_engine.errors import NotIndexed
 from context_engine.plans import (
-    DONE,
     LABEL_CHARS,
     PROGRESS_MODES,
     Plan,
     PlanQuery,
     compare_plans,
     draw_architecture,
-    draw_dependencies,
-    draw_gantt,
-    draw_progress,
+    draw_plan,
     render_difference,
     render_history,
     render_plan,
@@ -215,11 +212,10 @@ def choose_next(second_pass: "SecondPassResult", assist: str, otherwise: str) ->
 
 def brief_progress(plan: Plan, execution: "Execution") -> dict[str, Any]:
     """Return the state of a plan in few words: how many steps are done, which can start, which are blocked."""
-    done = sum(state.status in DONE for state in execution.steps.values())
     fields = {
         "plan_status": execution.status,
         "damage": execution.damage,
-        "done": f"{done} of {len(plan.steps)}",
+        "done": f"{len(execution.done)} of {len(plan.steps)}",
         "current_steps": list_numbers(plan, execution.current),
         "ready_steps": list_numbers(plan, execution.ready),
         "blocked_steps": list_numbers(plan, execution.blocked),
@@ -487,19 +483,15 @@ def visualize_plan(
     drawn, execution = _load_drawable(engine, plan_id, plan, version)
     way = "LR" if direction == "lr" else "TD"
     warnings = [execution.damage] if execution.damage else []
-    if diagram_type == "dependencies":
-        picture = draw_dependencies(drawn, execution, direction=way, label_chars=max_label)
-    elif diagram_type == "progress":
-        picture = draw_progress(drawn, execution, direction=way, label_chars=max_label)
-    elif diagram_type == "gantt":
-        at = timestamps.parse_timestamp(start_date if start_date.strip() else drawn.created_at)
-        if start_date.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
-            raise argument_error("start_date", f"is {start_date[:40]!r}", "Write 2026-11-21.")
-        picture = draw_gantt(drawn, execution, start=at, label_chars=max_label)
-    else:
+    at = timestamps.parse_timestamp(start_date if start_date.strip() else drawn.created_at)
+    if start_date.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
+        raise argument_error("start_date", f"is {start_date[:40]!r}", "Write 2026-11-21.")
+    if diagram_type == "architecture":
         touched, imports, notes = _find_modules(engine, drawn)
         warnings = [*notes, *warnings]
         picture = draw_architecture(touched, imports, direction=way, label_chars=max_label)
+    else:
+        picture = draw_plan(diagram_type, drawn, execution, direction=way, start=at, label_chars=max_label)
     fields = {
         "diagram_type": diagram_type,
         "plan_id": drawn.id,
