@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from context_engine.plans import CompletionReport, Plan, PlanDependencies, PlanQuery, PlanService, PlanStep
+from context_engine.plans import CompletionReport, Plan, PlanQuery, PlanService, PlanStep
 from context_engine.repo import Git, Root
 
 SEED = 1
@@ -63,7 +63,8 @@ def main() -> None:
 def opened(folder: Path, *, flush: bool = True) -> PlanService:
     """The plans of a workspace, as the Engine puts them together; nothing here makes plans or changes files."""
     nobody: Any = SimpleNamespace(syntax=None)
-    return PlanService(PlanDependencies(Root(folder), Git(folder), time.time, nobody, nobody, nobody, flush=flush))
+    parts = {"workspace": nobody, "edits": nobody, "knowledge": nobody}
+    return PlanService(Root(folder), Git(folder), time.time, **parts, flush=flush)
 
 
 def fill(plans: PlanService, count: int, steps: int) -> None:

@@ -193,16 +193,16 @@ class Engine(Workspace):
 
     @cached_property
     def _plans(self) -> PlanService:
-        from context_engine.plans import PlanDependencies, PlanService  # 20 ms
+        from context_engine.plans import PlanService  # 20 ms
 
         settings = self.settings
-        place = PlanDependencies(
+        return PlanService(
             self._root,
             self.git,
             self.now,
-            self,
-            self.edits,
-            self.memory,
+            workspace=self,
+            edits=self.edits,
+            knowledge=self.memory,
             verify_commands=settings.verify_commands,
             review=lambda diff: self.reviews.find_objections(diff),
             approval_needed=settings.approvals_mode == "required",
@@ -213,7 +213,6 @@ class Engine(Workspace):
             redact_text=lambda text: self.redactor.redact(text).text,
             shared_records=self._shared_records,
         )
-        return PlanService(place)
 
     @property
     def reviews(self) -> ReviewService:

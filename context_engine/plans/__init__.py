@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from context_engine.plans.plan_json import PlanVersion, parse_plan, serialize_plan
     from context_engine.plans.plan_markdown import render_difference, render_history, render_plan, render_progress
     from context_engine.plans.plan_repository import PROGRESS_MODES, PlanQuery
-    from context_engine.plans.plan_service import ApprovalResult, PlanDependencies, PlanService, workspace_paths
+    from context_engine.plans.plan_service import ApprovalResult, PlanService, workspace_paths
     from context_engine.plans.plan_validation import validate_plan
     from context_engine.plans.step_tracking import StepUpdate
     from context_engine.plans.work_packets import build_packet

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -206,50 +206,45 @@ def _unknown_request(request_id: str) -> ApprovalNotFound:
     )
 
 
-class PlanDependencies(NamedTuple):
-    """The workspace of the plans, its edits, its sources, the time, and the rules of the team.
-
-    `flush=False`: a power cut may lose the last writes. `shared_records` contains the plans that a team shares.
-    """
-
-    root: Root
-    git: Git
-    now: Now
-    workspace: Workspace
-    edits: EditService
-    knowledge: KnowledgeService
-    verify_commands: str = ""
-    review: Review | None = None
-    approval_needed: bool = False
-    person_needed: bool = False
-    evidence_needed: bool = False
-    retries_max: int = 3
-    flush: bool = True
-    redact_text: Callable[[str], str] = lambda text: redact(text).text
-    shared_records: SharedRecords | None = None
-
-
 class PlanService:
     """The plans of one workspace. Thread-safe; nothing is read or created before it is needed."""
 
-    def __init__(self, place: PlanDependencies) -> None:
-        records = VersionedRecords(
-            place.root.path / STATE_FOLDER, "plans", flush=place.flush, shared_records=place.shared_records
-        )
-        tree = PlanWorkTree(place.root, place.git)
-        self.paths = workspace_paths(place.root)
-        rules = PlanRules(place.approval_needed, place.person_needed, place.evidence_needed)
-        storage = PlanStorage(
-            records, now=place.now, chance=os.urandom, redact_text=place.redact_text, retries_max=place.retries_max
-        )
+    def __init__(
+        self,
+        root: Root,
+        git: Git,
+        now: Now,
+        *,
+        workspace: Workspace,
+        edits: EditService,
+        knowledge: KnowledgeService,
+        verify_commands: str = "",
+        review: Review | None = None,
+        approval_needed: bool = False,
+        person_needed: bool = False,
+        evidence_needed: bool = False,
+        retries_max: int = 3,
+        flush: bool = True,
+        redact_text: Callable[[str], str] = lambda text: redact(text).text,
+        shared_records: SharedRecords | None = None,
+    ) -> None:
+        """Connect the parts. With `flush=False` a power cut may lose the last writes.
+
+        `shared_records` contains the plans that a team shares.
+        """
+        records = VersionedRecords(root.path / STATE_FOLDER, "plans", flush=flush, shared_records=shared_records)
+        storage = PlanStorage(records, now=now, chance=os.urandom, redact_text=redact_text, retries_max=retries_max)
+        tree, self.paths = PlanWorkTree(root, git), workspace_paths(root)
+        rules = PlanRules(approval_needed, person_needed, evidence_needed)
         self.repository = PlanRepository(storage, tree, self.paths)
         self.steps = StepTracker(storage, self.repository.resolve_id, tree, rules)
         self.approvals = ApprovalService(storage, self.repository, rules)
-        self._workspace = place.workspace
-        self._knowledge = place.knowledge
+        self._workspace = workspace
+        self._knowledge = knowledge
         self.factory = PlanFactory(self.sources, self.repository, self.paths)
-        verifier = ChangeVerifier(place.root.path, parse_commands(place.verify_commands), place.review)
-        self.executor = PlanExecutor(place.edits, self.steps, verifier)
+        self.executor = PlanExecutor(
+            edits, self.steps, ChangeVerifier(root.path, parse_commands(verify_commands), review)
+        )
 
     def sources(self) -> PlanSources:
         """Return the present sources of plans."""

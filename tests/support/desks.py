@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from context_engine.context.project_knowledge import ProjectKnowledge
 from context_engine.errors import FileNotFound, NotIndexed
 from context_engine.plans.model import Plan, PlanStep
-from context_engine.plans.plan_service import PlanDependencies, PlanService
+from context_engine.plans.plan_service import PlanService
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.timestamps import make_clock
@@ -61,7 +61,8 @@ class Desks:
         nobody: Any = Nobody(root)
         said: dict[str, Any] = {"flush": False} | wishes
         self.shared_records = said.get("shared_records")
-        self.plans = PlanService(PlanDependencies(Root(root), Git(root), self.now, nobody, nobody, nobody, **said))
+        said |= {"workspace": nobody, "edits": nobody, "knowledge": nobody}
+        self.plans = PlanService(Root(root), Git(root), self.now, **said)
         self.settings = SimpleNamespace(result_chars_max=36_000)
         self.search = self
 
