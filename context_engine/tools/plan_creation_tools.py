@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.model import QUESTION_CHARS_MAX, Filter
-from context_engine.plans.plan_markdown import render_difference, render_plan
+from context_engine.plans import render_difference, render_plan, serialize_plan
 from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
     ENDLESS,
@@ -246,9 +246,7 @@ def refine_plan(
     )
     is_wanted = assist not in ("off", "auto") or bool(assist == "auto" and made.plan.open_feedback)
     if draft is None and made.is_accepted and is_wanted:
-        accept = partial(
-            _accept_operations, engine, made, plan=current_plan, force_reopen=force_reopen, auto_save=auto_save
-        )
+        accept = partial(_accept_operations, engine, made, force_reopen=force_reopen, auto_save=auto_save)
         made, improved = _improve(engine, call, made, made.refinement_pass(focus_steps), assist, accept)
     if format == "markdown":
         return _markdown_reply(made, improved, render_plan(made.plan), render_difference(made.found))
@@ -267,7 +265,6 @@ def _accept_operations(
     first: "PlanResult",
     draft: Mapping[str, Any],
     *,
-    plan: Any,
     force_reopen: bool,
     auto_save: bool,
     save: bool,
@@ -275,7 +272,7 @@ def _accept_operations(
     """Return the plan with the operations of a model, compared with the plan before the whole call."""
     better = engine.plans.factory.refine(
         first.plan.id if first.saved else "",
-        plan=None if first.saved else plan,
+        plan=None if first.saved else serialize_plan(first.plan),
         operations=draft["operations"],
         force_reopen=force_reopen,
         auto_save=save and auto_save,

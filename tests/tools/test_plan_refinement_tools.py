@@ -210,6 +210,11 @@ def test_a_model_takes_up_what_is_left(shop: Engine, monkeypatch: pytest.MonkeyP
     assert (found["version"], found["meta"]["assist_used"], found["open_feedback"]) == (3, "model", [])
     assert found["plan"]["provenance"] == "model"
     assert found["diff"]["from_version"] == 1
+    risk = {"op": "add_risk", "issue": "It rounds"}
+    tried = told(refine_plan, shop, plan_id=kept(shop), operations=[risk], feedback="make it nicer", auto_save=False)[
+        "plan"
+    ]
+    assert ([row["issue"] for row in tried["risks"]], tried["steps"][0]["title"]) == (["It rounds"], "Write tax nicely")
 
 
 def test_a_plan_in_hand_can_be_refined_without_being_kept(shop: Engine) -> None:
