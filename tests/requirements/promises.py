@@ -391,7 +391,7 @@ S2 = (
         P("S2-plan-critical-path", "The critical path is computed.", kept=("tests/plans/test_dependency_graph.py::test_the_critical_path_is_a_longest_chain",)),
         P("S2-plan-parallel-groups", "Groups of steps that can run side by side are computed.", kept=("tests/plans/test_dependency_graph.py::test_a_group_can_be_done_side_by_side",)),
         P("S2-plan-cycle-refused", "A cycle is refused and named.", kept=("tests/plans/test_plan_validation.py::test_a_circle_is_an_error_that_names_it",)),
-        P("S2-plan-approve-part", "Approval can be asked for the whole plan or for single steps.", kept=("tests/plans/test_approval_events.py::test_approving_one_step_approves_that_step_and_not_the_plan")),
+        P("S2-plan-approve-part", "Approval can be asked for the whole plan or for single steps.", kept=("tests/plans/test_approval_events.py::test_approving_one_step_approves_that_step_and_not_the_plan",)),
         P("S2-plan-diffs", "Differences between versions can be shown.", kept=("tests/tools/test_plan_refinement_tools.py::test_two_versions_are_compared_field_by_field",)),
     ),
     section("S2", "EnhancedPlanOutput",
