@@ -6,7 +6,6 @@ and text, over title and path, and the cosine, summed as in `search.fuse`. That 
 
 from __future__ import annotations
 
-import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from context_engine.index import FieldBuilder, Lexicon, WordNumbers, WordParts
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.chunk_files import ChunkRow, ChunkSet
+from context_engine.search.filters import find_similar
 from context_engine.search.question import Question
 from context_engine.search.rankers import K1, B, Floats, Mask, compute_idf
 from context_engine.search.semantic_scores import compute_cosines, find_greatest
@@ -29,7 +29,6 @@ WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
 """
 STATIC_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "meaning": 0.5}
 """The same where vectors come from our table of words."""
-NEAR_TAGS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +96,7 @@ class ChunkSearcher:
 
     def similar_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
         """Return known tags that resemble those of `tags` that no chunk has."""
-        known = sorted(self._tagged)
-        found = (difflib.get_close_matches(tag, known, NEAR_TAGS_MAX, 0.5) for tag in tags if tag not in self._tagged)
-        return tuple(dict.fromkeys(near for matches in found for near in matches))
+        return find_similar(tags, sorted(self._tagged))
 
     def _mask_allowed(self, wanted: Filter) -> Mask:
         numbers = np.arange(len(self.chunks.rows))

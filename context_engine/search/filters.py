@@ -6,6 +6,7 @@ The tags of a chunk are its language, kind and folders, `code` or `documentation
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from pathspec import GitIgnoreSpec
@@ -15,6 +16,16 @@ from context_engine.model import CHUNK_KINDS, Filter
 from context_engine.search.rankers import Mask, RankingView
 
 MASKS_KEPT = 64
+
+
+def find_similar(tags: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return known tags that resemble those of `tags` that are unknown.
+
+    >>> find_similar(["pyton", "Code"], ["python", "code"])
+    ('python',)
+    """
+    unknown = [tag.lower() for tag in tags if tag.lower() not in known]
+    return tuple(dict.fromkeys(near for tag in unknown for near in difflib.get_close_matches(tag, known, 3, 0.5)))
 
 
 class FilterMasks:
@@ -38,9 +49,7 @@ class FilterMasks:
 
     def similar_tags(self, tags: tuple[str, ...]) -> tuple[str, ...]:
         """Return known tags that resemble those of `tags` that no chunk has."""
-        known = list(self.counts())
-        unknown = [tag for tag in tags if not self._tag(tag.lower()).any()]
-        return tuple(near for tag in unknown for near in difflib.get_close_matches(tag.lower(), known, n=3, cutoff=0.5))
+        return find_similar(tags, list(self.counts()))
 
     def counts(self) -> dict[str, int]:
         """Return every tag with its number of living chunks, most first."""

@@ -74,14 +74,13 @@ class Place:
 class Ranking:
     """Places best first.
 
-    `passing` counts the chunks that passed the filter, `matching` those of them that match the query. `engine` is
-    `hybrid` when vectors took part, else `lexical`; `missing` says why those of the chosen provider did not. `evidence`
-    is what the best files have in common with the question, None without static vectors.
+    `matching` counts the chunks that pass the filter and match the query. `engine` is `hybrid` when vectors took part,
+    else `lexical`; `missing` says why those of the chosen provider did not. `evidence` is what the best files have in
+    common with the question, None without static vectors.
     """
 
     places: tuple[Place, ...]
     matching: int
-    passing: int
     engine: str = "lexical"
     evidence: Evidence | None = None
     missing: str = ""
@@ -112,7 +111,7 @@ class Searcher:
         self._used = used
         self._boosts: tuple[Mapping[str, float], Floats] = ({}, np.ones(0, np.float32))
 
-    def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS, role_power: float = 1.0) -> Ranking:
+    def rank(self, query: Query, *, role_power: float = 1.0) -> Ranking:
         """Return the places worth reading for a query, best first.
 
         A smaller `role_power` (0-1) lowers the influence of file roles.
@@ -125,7 +124,7 @@ class Searcher:
         if used:
             prior = prior * self._compute_boosts(used)
         allowed = self.masks.of(query.filter)
-        return search(self.view, query, question, allowed, prior, weights=weights, meaning=self.meaning)
+        return search(self.view, query, question, allowed, prior, meaning=self.meaning)
 
     def find_absent_words(self, text: str) -> tuple[str, ...]:
         """Return the words of a question that are in no chunk."""
@@ -172,7 +171,6 @@ def search(
     return Ranking(
         places=_make_places(rows[: query.limit], fusion),
         matching=matching,
-        passing=view.snapshot.living_chunks if allowed is None else int(np.count_nonzero(allowed)),
         engine=engine,
         evidence=_gather_evidence(fusion.found.files, fusion.score),
         missing=fusion.missing,

@@ -198,12 +198,6 @@ def test_a_path_of_an_answer_can_be_read_without_naming_the_project_again(gate: 
     assert "INVALID_ARGUMENT" in asked(gate, "read_file", path="other:src/auth.py")
 
 
-def test_what_is_not_for_several_still_wants_a_project(gate: ToolDispatcher) -> None:
-    for name in ("index_status", "list_directory", "trace"):
-        assert "does not say which" in asked(gate, name, **({"symbol": "total"} if name == "trace" else {}))
-        assert "no open project" in asked(gate, name, project="*", **({"symbol": "total"} if name == "trace" else {}))
-
-
 def test_nothing_is_written_into_a_clone(tmp_path: Path) -> None:
     root = tree(tmp_path / "kept" / "clones" / "lib-1", WEB)
     with open_engine(root, cache_folder=tmp_path / "kept") as engine:
