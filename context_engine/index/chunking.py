@@ -23,6 +23,8 @@ DATA_KINDS = frozenset({"constant", "enum"})
 _ABOVE = re.compile(r"\s*(#|//|/\*|\*|@|\[|--|;;|%|\"\"\"$)").match
 _ABOVE_LINES_MAX = 60
 _BLANK_DEPTH = 99
+AROUND_MAX = 40
+"""Symbols that are looked at, before a chunk, for the one around it."""
 
 
 class OutlineSymbol(Protocol):
@@ -68,7 +70,7 @@ def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> l
     lines = text.split("\n")
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]
     offsets[-1] = len(text)
-    depths = _depths(symbols)
+    depths = compute_depths(symbols)
     breaks, forced = _breaks(lines, symbols, depths, content)
     if content == "documentation" or len(text) <= CHUNK_CHARS_MAX:
         wholes = []
@@ -97,7 +99,8 @@ def kind_code(kind: ChunkKind) -> int:
     return CHUNK_KINDS.index(kind)
 
 
-def _depths(symbols: Sequence[OutlineSymbol]) -> list[int]:
+def compute_depths(symbols: Sequence[OutlineSymbol]) -> list[int]:
+    """Return how many symbols are around each one; those around come before it."""
     depths: list[int] = []
     for symbol in symbols:
         depths.append(depths[symbol.parent] + 1 if symbol.parent >= 0 else 0)
@@ -221,7 +224,7 @@ def _inside(wholes: Sequence[tuple[int, int]], line: int) -> tuple[int, int] | N
 def _subject(symbols: Sequence[OutlineSymbol], depths: Sequence[int], first: int, last: int) -> int:
     """Return the symbol of a chunk: the largest of the shallowest that start in it, else the innermost around it."""
     low = bisect_left(symbols, first, key=lambda symbol: symbol.first)
-    best, around = -1, -1
+    best = -1
     for index in range(low, len(symbols)):
         symbol = symbols[index]
         if symbol.first > last:
@@ -234,17 +237,12 @@ def _subject(symbols: Sequence[OutlineSymbol], depths: Sequence[int], first: int
     if best >= 0:
         return best
     index = low - 1
-    while index >= 0:
+    while index >= max(0, low - AROUND_MAX):
         if symbols[index].last >= first:
-            around = index
-            break
-        if symbols[index].parent >= 0:
-            index = symbols[index].parent
-        else:
-            index = index - 1
-        if index < low - 40:
-            break
-    return around
+            return index
+        parent = symbols[index].parent
+        index = parent if parent >= 0 else index - 1
+    return -1
 
 
 def _kind(symbols: Sequence[OutlineSymbol], symbol: int, content: str) -> ChunkKind:

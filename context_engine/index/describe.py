@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.index import segment as segments
-from context_engine.index.chunking import ChunkSpan, split_chunks
+from context_engine.index.chunking import ChunkSpan, compute_depths, split_chunks
 from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import Role, front_matter_tags, inline_tag_places, role_code, role_of
@@ -99,16 +99,12 @@ def _byte_spans(text: str, data: bytes, pieces: Sequence[ChunkSpan]) -> list[tup
 def _weigh_names(symbols: Sequence) -> list[tuple[str, int, int]]:
     """Return (name, weight in tenths, line) of each definition with a searchable name."""
     names = []
-    depths: list[int] = []
-    for symbol in symbols:
-        depth = 0
-        if symbol.parent >= 0:
-            depth = depths[symbol.parent] + 1
-        depths.append(depth)
-        if symbol.kind == "section":
-            continue
+    for symbol, depth in zip(symbols, compute_depths(symbols), strict=True):
         weight = _WEIGHTS.get(symbol.kind, 10)
-        names.append((symbol.name, max(1, round(weight * _NESTED_FACTOR)) if depth >= 2 else weight, symbol.line))
+        if depth >= 2:
+            weight = max(1, round(weight * _NESTED_FACTOR))
+        if symbol.kind != "section":
+            names.append((symbol.name, weight, symbol.line))
     return names
 
 

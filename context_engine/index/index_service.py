@@ -104,10 +104,7 @@ class IndexService:
 
         Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled, InvalidPath, FileNotFound.
         """
-        if path in (None, "", "."):
-            under = ""
-        else:
-            under = str(self._root.rel(path))
+        under = str(self._root.rel(path or "."))
         return self.live.run(under="" if under == "." else under, force=force, progress=progress, cancel=cancel)
 
     def update_in_background(self, *, force: bool = False) -> bool:
@@ -165,9 +162,7 @@ class IndexService:
     def indexed_at(self) -> str:
         """Return when the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""
         walked_at = self.store.metadata("walked_at")
-        if walked_at:
-            return format_utc(walked_at)
-        return ""
+        return format_utc(walked_at) if walked_at else ""
 
     def skipped(self, examples_max: int = SKIPPED_EXAMPLES_MAX) -> tuple[dict[str, int], tuple[Skipped, ...]]:
         """Return why files are not indexed: how many for each reason, and some examples."""

@@ -128,9 +128,7 @@ class ParsedFileCache:
     def resolution_style(self, path: str) -> str:
         """Return the resolution style of a file without parsing it; empty if its language has none."""
         language = self.languages.detect(path, self.load(path))
-        if language is not None:
-            return language.resolution.style
-        return ""
+        return language.resolution.style if language is not None else ""
 
     def lines(self, path: str) -> list[str]:
         """Return a file's current lines without its secrets."""
@@ -164,9 +162,6 @@ def qualified_names(symbols) -> list[str]:
     """Return `Outer.inner` for each symbol of an outline."""
     names: list[str] = []
     for symbol in symbols:
-        if symbol.parent >= 0:
-            above = names[symbol.parent]
-        else:
-            above = symbol.owner
+        above = names[symbol.parent] if symbol.parent >= 0 else symbol.owner
         names.append(f"{above}.{symbol.name}" if above else symbol.name)
     return names

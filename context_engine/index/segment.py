@@ -408,7 +408,7 @@ def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_]]) -
         for name in HEAPS
     }
     fields = {
-        name: _merge_postings([s.fields[name] for s in segments], kept_chunks, _chunk_counts(segments))
+        name: _merge_postings([s.fields[name] for s in segments], kept_chunks, [s.chunks for s in segments])
         for name in CHUNK_FIELDS
     }
     fields |= {
@@ -451,10 +451,6 @@ def _merge_rows(parts: Sequence[VectorRows], kept: Sequence[npt.NDArray[np.intp]
         np.take(part.values, keep, axis=0, out=values[start : start + len(keep)], mode="clip")  # "raise" copies twice
         start += len(keep)
     return VectorRows(values, np.concatenate([part.scales[keep] for part, keep in zip(parts, kept, strict=True)]))
-
-
-def _chunk_counts(segments: Sequence[Segment]) -> list[int]:
-    return [segment.chunks for segment in segments]
 
 
 def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.intp]], sizes: Sequence[int]) -> Postings:
