@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import SyntaxFile, SyntaxNode, child_of
 from context_engine.references.values import NamePlace, NameUsage, Value
 
 if TYPE_CHECKING:
@@ -89,6 +90,14 @@ class ClassMembers:
             known = self._bases[place] = self._find_bases(place)
         return known
 
+    def with_bases(self, places: Iterable[NamePlace]) -> Iterator[NamePlace]:
+        """Yield some classes and all classes above them, the nearest first."""
+        waiting = list(dict.fromkeys(places))
+        for place in waiting:  # it grows
+            yield place
+            above = [base.place for base in self.bases(place)[0] if base.kind == "class"]
+            waiting += [one for one in dict.fromkeys(above) if one not in waiting]
+
     def _find_bases(self, place: NamePlace) -> tuple[list[Value], bool]:
         holder = self._resolver.project.read(place.path)
         special = self._resolver.style(holder).own_bases(holder, place) if holder is not None else None
@@ -124,13 +133,3 @@ class ClassMembers:
         found = self._resolver.project.binding_at(place)
         node = found[1].statement if found is not None else self._resolver.style(file).unnamed_class(file, place)
         return next(((file, number) for number in file.around(place.start) if file.scopes[number].node == node), None)
-
-    def of_scope(self, file: SyntaxFile, number: int, name: str, usage: NameUsage | None = None) -> list[NameBinding]:
-        """Return the inherited members of the class of a scope that are in the same file."""
-        found: list[NameBinding] = []
-        for value in self._resolver.style(file).class_of_scope(file, number, "class"):
-            for place in self.find(value, name, usage)[0]:
-                bound = self._resolver.project.binding_at(place)
-                if bound is not None and bound[0] is file:
-                    found.append(bound[1])
-        return found

@@ -41,7 +41,7 @@ def find_inherited_symbols(graph: SymbolGraph, pattern: str) -> list[SymbolDefin
     found: dict[tuple[str, int], SymbolDefinition] = {}
     for holder in graph.definitions(owner) if owner and name.isidentifier() else ():
         places = graph.places_of([holder]) if holder.kind in CLASS_LIKE else []
-        inherited = [one for place in places for one in graph.finder.find_members_of(name, place)]
+        inherited = graph.finder.find_in_classes(name, places)
         for definition in filter(None, map(graph.definition_at, inherited[:1])):
             found.setdefault((definition.path, definition.line), definition)
     return list(found.values())

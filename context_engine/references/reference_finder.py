@@ -251,26 +251,16 @@ class ReferenceFinder:
 
     def find_inherited(self, name: str, member: NamePlace) -> list[NamePlace]:
         """Return the members of that name in the class that has a member, and in all of its bases."""
-        return self._find_inherited(name, self._class_of(member))
+        return self.find_in_classes(name, self._class_of(member))
+
+    def find_in_classes(self, name: str, places: Iterable[NamePlace]) -> list[NamePlace]:
+        """Return the members of that name in some classes and their bases, the nearest first."""
+        members = self.resolver.members
+        return [found for place in members.with_bases(places) for found in members.own(place, name)]
 
     def find_in_class(self, name: str, place: NamePlace, like: NamePlace) -> list[NamePlace]:
         """Return the members of that name in a class and its bases that are what another member is."""
-        return [one for one in self._find_inherited(name, [place]) if self._is_alike(one, like)]
-
-    def find_members_of(self, name: str, place: NamePlace) -> list[NamePlace]:
-        """Return the members of that name in a class and its bases, those of the class first."""
-        return self._find_inherited(name, [place])
-
-    def _find_inherited(self, name: str, waiting: list[NamePlace]) -> list[NamePlace]:
-        seen: set[NamePlace] = set()
-        places: list[NamePlace] = []
-        while waiting:
-            place = waiting.pop()
-            if place not in seen:
-                seen.add(place)
-                places += self.resolver.members.own(place, name)
-                waiting += [base.place for base in self.resolver.members.bases(place)[0] if base.kind == "class"]
-        return places
+        return [one for one in self.find_in_classes(name, [place]) if self._is_alike(one, like)]
 
     def is_bound_elsewhere(self, name: str, member: NamePlace) -> bool:
         """Whether a member overrides another one, or a base of its class is not known or not in the project."""
@@ -281,16 +271,8 @@ class ReferenceFinder:
 
     def has_unknown_base(self, member: NamePlace) -> bool:
         """Whether a base of the class that has a member is not known or not in the project."""
-        waiting = self._class_of(member)
-        seen: set[NamePlace] = set()
-        while waiting:
-            place = waiting.pop()
-            bases, is_known = self.resolver.members.bases(place)
-            if not is_known or any(base.kind == "external" for base in bases):
-                return True
-            waiting += [base.place for base in bases if base.place not in seen and base.kind == "class"]
-            seen.add(place)
-        return False
+        above = map(self.resolver.members.bases, self.resolver.members.with_bases(self._class_of(member)))
+        return any(not is_known or any(base.kind == "external" for base in bases) for bases, is_known in above)
 
     def overrides_outside(self, name: str, family: Iterable[NamePlace]) -> bool:
         """Whether members that override each other may override one that is not in the project."""
@@ -336,16 +318,13 @@ class ReferenceFinder:
 
     def find_bases(self, start: NamePlace) -> list[tuple[NamePlace, NamePlace]]:
         """Return each class above a class with the one below it, the nearest first."""
-        found: list[tuple[NamePlace, NamePlace]] = []
-        waiting, seen = [start], {start}
-        while waiting:
-            below = waiting.pop(0)
-            for base in self.resolver.members.bases(below)[0]:
-                if base.kind == "class" and base.place not in seen:
-                    seen.add(base.place)
-                    waiting.append(base.place)
-                    found.append((below, base.place))
-        return found
+        members = self.resolver.members
+        below: dict[NamePlace, NamePlace] = {}
+        for place in members.with_bases([start]):
+            for base in members.bases(place)[0]:
+                if base.kind == "class" and base.place != start:
+                    below.setdefault(base.place, place)
+        return [(lower, upper) for upper, lower in below.items()]
 
     def subclass_at(self, file: SyntaxFile, line: int, column: int) -> NamePlace | None:
         """Return the class that names its base at a line and column."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
 from context_engine.references.class_members import ClassMembers
-from context_engine.references.module_styles import ModuleStyle
+from context_engine.references.module_styles import ModuleStyle, as_classes
 from context_engine.references.nodes import get, up
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.registry import STYLES
@@ -137,10 +137,6 @@ class Resolver:
             if held := _in_effect(file, found, number, offset):
                 return held
             elsewhere = elsewhere or found
-            if is_class and file.rules.lexical:
-                inherited = self.members.of_scope(file, number, name, usage)
-                if inherited:
-                    return inherited
             is_direct = is_direct and scope.role == "scope"
         return elsewhere
 
@@ -295,8 +291,7 @@ class Resolver:
         meant = binding.field(1)
         if meant is None or "object" in file.roles.get(meant.type, {}):
             return (Value("class", place, binding.name),)
-        found = self.type_values(file, meant)
-        return tuple(one._replace(kind="class") if one.kind == "instance" else one for one in found)
+        return as_classes(self.type_values(file, meant))
 
     def _assigned_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         given = binding.field(len(binding.fields) - 1) if len(binding.fields) > 1 else None
@@ -547,11 +542,7 @@ class Resolver:
         if name in file.rules.transparent:
             return tuple(value for argument in arguments for value in argument)
         if name in ("type", "Type"):
-            return tuple(
-                Value("class", value.place, value.name) if value.kind == "instance" else value
-                for argument in arguments
-                for value in argument
-            )
+            return as_classes(tuple(value for argument in arguments for value in argument))
         return tuple(value._replace(arguments=arguments) for value in self.type_values(file, head))
 
 

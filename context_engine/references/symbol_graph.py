@@ -15,7 +15,15 @@ from weakref import WeakMethod
 
 import numpy as np
 
-from context_engine.index import ParsedFileCache, Snapshot, StoredOutline, decode_outline, qualified_names, term_hashes
+from context_engine.index import (
+    ParsedFileCache,
+    Snapshot,
+    StoredOutline,
+    StoredSymbol,
+    decode_outline,
+    qualified_names,
+    term_hashes,
+)
 from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
 from context_engine.references.parameters import ParameterFinder
 from context_engine.references.project_files import ProjectFiles
@@ -53,8 +61,8 @@ class SymbolDefinition:
 class SymbolUse:
     """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line.
 
-    `kind` is call, type, read, import or definition; `span` are the lines of the source; `via` is the method of an
-    interface that is used in place of the target; `origin` is the tool that said so, as in `ExternalEdge`.
+    `kind` is call, type, read, import or definition; `via` is the method of an interface that is used in place of the
+    target; `origin` is the tool that said so, as in `ExternalEdge`.
     """
 
     source: str
@@ -62,7 +70,6 @@ class SymbolUse:
     path: str
     line: int
     kind: str
-    span: LineSpan
     certainty: Certainty = "likely"
     column: int = 0
     via: str = ""
@@ -148,9 +155,7 @@ class SymbolGraph:
         qualified = qualified_names(symbols)
         for symbol, full in zip(symbols, qualified, strict=True):
             if symbol.kind != "section" and fits(symbol.name):
-                yield SymbolDefinition(
-                    path, language, symbol.name, full, symbol.kind, LineSpan(symbol.first, symbol.last), symbol.line
-                )
+                yield _as_definition(path, language, symbol, full)
 
     # -- uses --
 
@@ -251,14 +256,10 @@ class SymbolGraph:
 
     def _as_use(self, found: Reference, name: str) -> SymbolUse:
         outline, qualified = self.parses.outline(found.path)
-        number = _innermost(outline.symbols, found.start)
-        source = qualified[number] if number >= 0 else ""
-        if number >= 0:
-            span = LineSpan(outline.symbols[number].first, outline.symbols[number].last)
-        else:
-            span = LineSpan(1, 1)
+        around = [number for number, one in enumerate(outline.symbols) if one.start <= found.start < one.stop]
+        source = qualified[around[-1]] if around else ""
         return SymbolUse(
-            source, name, found.path, found.line, found.kind, span, found.certainty, found.column, "", found.origin
+            source, name, found.path, found.line, found.kind, found.certainty, found.column, origin=found.origin
         )
 
     def callees(self, defined: SymbolDefinition) -> list[tuple[SymbolUse, SymbolDefinition]]:
@@ -291,14 +292,14 @@ class SymbolGraph:
     def definition_at(self, place: NamePlace) -> SymbolDefinition | None:
         """Return the definition whose name is at a place."""
         file = self.parses.syntax(place.path)
+        if file is None:
+            return None
         outline, qualified = self.parses.outline(place.path)
-        line = file.data.count(b"\n", 0, place.start) + 1 if file is not None else 0
+        line = file.data.count(b"\n", 0, place.start) + 1
+        start = place.start + file.data.startswith(b"$", place.start)
         for symbol, full in zip(outline.symbols, qualified, strict=True):
-            start = place.start + (file is not None and file.data.startswith(b"$", place.start))
-            is_named = file is not None and file.data.startswith(symbol.name.encode("utf-8", "replace"), start)
-            if symbol.line == line and is_named and file is not None:
-                span = LineSpan(symbol.first, symbol.last)
-                return SymbolDefinition(place.path, file.language.name, symbol.name, full, symbol.kind, span, line)
+            if symbol.line == line and file.data.startswith(symbol.name.encode("utf-8", "replace"), start):
+                return _as_definition(place.path, file.language.name, symbol, full)
         return None
 
     def _by_name(self, use: SymbolUse) -> SymbolDefinition | None:
@@ -575,23 +576,16 @@ class SymbolGraph:
         outline, qualified = self.parses.outline(use.path)
         for symbol, full in zip(outline.symbols, qualified, strict=True):
             if full == use.source and symbol.first <= use.line <= symbol.last:
-                span = LineSpan(symbol.first, symbol.last)
-                return SymbolDefinition(use.path, "", symbol.name, full, symbol.kind, span, symbol.line)
+                return _as_definition(use.path, "", symbol, full)
         return None
 
     def uses_in(self, path: str) -> list[SymbolUse]:
         """Return every call and type use in a file."""
         parsed = self.parses.parse(path)
-        if parsed is None:
-            return []
         uses = []
-        for reference in parsed.outline.references:
-            source, span = "", LineSpan(1, max(1, len(parsed.lines)))  # the top of the file
-            if reference.symbol >= 0:
-                symbol = parsed.outline.symbols[reference.symbol]
-                source, span = parsed.qualified[reference.symbol], LineSpan(symbol.first, symbol.last)
-            line, column = reference.line, reference.column
-            uses.append(SymbolUse(source, reference.name, path, line, reference.kind, span, column=column))
+        for one in parsed.outline.references if parsed is not None else ():
+            source = parsed.qualified[one.symbol] if parsed is not None and one.symbol >= 0 else ""
+            uses.append(SymbolUse(source, one.name, path, one.line, one.kind, column=one.column))
         return uses
 
     # -- for the search of unused definitions --
@@ -717,10 +711,9 @@ def _hold_weakly(method: Callable[[str], list[str]]) -> Callable[[str], list[str
     return call
 
 
-def _innermost(symbols: Sequence[Symbol], offset: int) -> int:
-    """Return the number of the innermost symbol around an offset; -1 for none."""
-    around = [number for number, symbol in enumerate(symbols) if symbol.start <= offset < symbol.stop]
-    return around[-1] if around else -1
+def _as_definition(path: str, language: str, symbol: Symbol | StoredSymbol, qualified: str) -> SymbolDefinition:
+    span = LineSpan(symbol.first, symbol.last)
+    return SymbolDefinition(path, language, symbol.name, qualified, symbol.kind, span, symbol.line)
 
 
 def _name_test(pattern: str) -> Callable[[str], bool]:

@@ -144,14 +144,11 @@ class GoStyle(ModuleStyle):
         names = [one for one in _fields_named(found, name) if not _is_field(one)] if found is not None else []
         return [place for one in names if found is not None for place in self.resolver.meaning(found.file, one).places]
 
-    def _embedded_types(self, waiting: list[NamePlace], name: str) -> list[NamePlace]:
+    def _embedded_types(self, owners: list[NamePlace], name: str) -> list[NamePlace]:
         """Return the types of a name that some types embed, directly or through others."""
-        found: list[NamePlace] = []
-        for place in waiting:  # it grows
-            bases = [base for base in self.resolver.members.bases(place)[0] if base.kind == "class"]
-            found += [base.place for base in bases if base.name.rpartition(".")[2] == name]
-            waiting += [base.place for base in bases if base.place not in waiting]
-        return found
+        members = self.resolver.members
+        bases = [base for place in members.with_bases(owners) for base in members.bases(place)[0]]
+        return [base.place for base in bases if base.kind == "class" and base.name.rpartition(".")[2] == name]
 
     def _literal_type(self, file: SyntaxFile, literal: SyntaxNode) -> WrittenType | None:
         """Return the type of the braces of a literal, which may leave out that of its elements."""

@@ -312,19 +312,13 @@ class KotlinStyle(PackageStyle):
         wanted = self.resolver.type_values(file, written)
         places = {one.place for one in wanted if one.place.path}
         if places or not written:
-            return any(place in places for value in values for place in self._with_bases(value))
+            owners = [value.place for value in values if value.place.path]
+            return any(place in places for place in self.resolver.members.with_bases(owners))
         named = {one.name.partition("<")[0].rstrip("?") for one in wanted}  # of a library, or a type parameter
         return any(
             value.kind != "external" or not value.name.isidentifier() or value.name in named or not wanted
             for value in values
         )
-
-    def _with_bases(self, value: Value) -> list[NamePlace]:
-        found = [value.place] if value.place.path else []
-        for place in found:  # it grows
-            bases = [base.place for base in self.resolver.members.bases(place)[0] if base.kind == "class"]
-            found += [base for base in bases if base.path and base not in found]
-        return found
 
     # -- classes --
 
