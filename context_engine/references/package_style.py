@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle
 from context_engine.references.nodes import NO_NODE, get
-from context_engine.references.values import Meaning, NamePlace, NameUsage, Value, Values
+from context_engine.references.values import NamePlace, NameUsage, Value, Values
 
 if TYPE_CHECKING:
     from context_engine.references.symbol_graph import SymbolDefinition
@@ -186,11 +186,6 @@ class PackageStyle(ModuleStyle):
         if self.resolver.visible_bindings(file, parts[0], node.start_byte):
             return ()
         return self.resolver.place_values(self.places_of_dotted(parts, TYPE))
-
-    def enum_meaning(self, values: Values, name: str) -> Meaning | None:
-        """Return the constant of an enum that a case names."""
-        places = [at for value in values for at in self.resolver.member_places(value, name, VALUE)[0]]
-        return Meaning(tuple(places), is_known=True, is_member=True) if places else None
 
 
 @lru_cache(maxsize=2048)

@@ -262,13 +262,6 @@ class ReferenceFinder:
         """Return the members of that name in a class and its bases that are what another member is."""
         return [one for one in self.find_in_classes(name, [place]) if self._is_alike(one, like)]
 
-    def is_bound_elsewhere(self, name: str, member: NamePlace) -> bool:
-        """Whether a member overrides another one, or a base of its class is not known or not in the project."""
-        found = self._project.binding_at(member)
-        if found is None or not self.is_member(member):
-            return False
-        return bool(self.find_overridden(name, member)) or self.has_unknown_base(member)
-
     def has_unknown_base(self, member: NamePlace) -> bool:
         """Whether a base of the class that has a member is not known or not in the project."""
         above = map(self.resolver.members.bases, self.resolver.members.with_bases(self._class_of(member)))

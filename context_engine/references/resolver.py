@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_of
 from context_engine.references.class_members import ClassMembers
+from context_engine.references.languages import STYLES
 from context_engine.references.module_styles import ModuleStyle, as_classes
 from context_engine.references.nodes import get, up
 from context_engine.references.project_files import ProjectFiles
-from context_engine.references.registry import STYLES
 from context_engine.references.values import ELSEWHERE, EXTERNAL, UNKNOWN, Meaning, NamePlace, NameUsage, Value, Values
 
 DEPTH_MAX = 24

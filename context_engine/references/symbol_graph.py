@@ -626,9 +626,9 @@ class SymbolGraph:
             return True
         if not self.finder.is_member(place):
             return False
-        others = self.finder.members_named(definition.name) - {place}
-        is_common = bool(others) or definition.name in file.rules.common
-        return is_common or self.finder.is_bound_elsewhere(definition.name, place)
+        if self.finder.members_named(definition.name) - {place} or definition.name in file.rules.common:
+            return True
+        return bool(self.finder.find_overridden(definition.name, place)) or self.finder.has_unknown_base(place)
 
     def _files_using(self, name: str) -> list[int]:
         """Return files whose words can spell the name, from the postings."""

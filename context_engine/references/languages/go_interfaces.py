@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from posixpath import dirname
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import places_of
 from context_engine.references.nodes import children, get
-from context_engine.references.resolver import Resolver
 from context_engine.references.values import Certainty, NamePlace, Value
+
+if TYPE_CHECKING:
+    from context_engine.references.resolver import Resolver
 
 EMBEDDING_DEPTH = 4
 """Levels of types that embed a type."""

@@ -74,7 +74,8 @@ class JavaStyle(PackageStyle):
         written, outer = node, up(node)
         if outer.type == "switch_label":
             tested = get(around(outer, "switch_expression", "switch_statement"), "condition")
-            return self.enum_meaning(self.resolver.values(file, tested), file.text(node))
+            constants = self.member_places(self.resolver.values(file, tested), file.text(node), VALUE)
+            return Meaning(tuple(constants), is_known=True, is_member=True) if constants else None
         while outer.type == "scoped_identifier":
             written, outer = outer if get(outer, "name") == written else written, up(outer)
         if outer.type == "import_declaration":

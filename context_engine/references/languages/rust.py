@@ -203,11 +203,10 @@ class RustStyle(ModuleStyle):
     def _module_file(self, file: SyntaxFile, node: SyntaxNode, name: str) -> str:
         """Return the file of `mod name;`."""
         folder, _, own = file.path.rpartition("/")
-        names = [file.text(get(outer, "name")) for outer in ancestors(node) if outer.type == "mod_item"]
-        inside = join(folder, *([] if own in (*ROOTS, "mod.rs") else [own.removesuffix(".rs")]), *reversed(names))
-        bases = [join(one, name) for one in (inside, folder)]
-        paths = (base + end for base in bases for end in (".rs", "/mod.rs"))
-        return next((path for path in paths if path in self.project.paths), "")
+        above = [file.text(get(outer, "name")) for outer in ancestors(node) if outer.type == "mod_item"]
+        stem = "" if own in (*ROOTS, "mod.rs") else own.removesuffix(".rs")
+        base = join(folder, stem, *reversed(above), name)
+        return next((path for path in (f"{base}.rs", f"{base}/mod.rs") if path in self.project.paths), "")
 
     # -- names with a meaning of their own --
 
