@@ -127,23 +127,23 @@ def test_a_reference_column_counts_characters(grammars: Grammars) -> None:
     assert [(use.name, use.line, use.column) for use in found.references] == [("call", 1, 12)]
 
 
-def test_a_language_without_a_parser_here_is_a_problem_and_no_failure(tmp_path: Path) -> None:
-    alien = Language(name="alien", grammar="no-such-grammar", definitions="(x) @name")
-    found = outline_file(alien, b"whatever", Grammars(tmp_path))
-    assert found.symbols == ()
-    assert "no-such-grammar" in found.problems[0].title
-
-
-def test_a_query_that_does_not_fit_its_grammar_is_a_problem_and_no_failure(tmp_path: Path) -> None:
-    wrong = Language(name="wrong", grammar="python", definitions="(no_such_node) @name")
-    found = outline_file(wrong, b"x = 1", Grammars(tmp_path))
-    assert "query" in found.problems[0].title
+@pytest.mark.parametrize(
+    ("language", "problem"),
+    [
+        (Language(name="alien", grammar="no-such-grammar", definitions="(x) @name"), "no-such-grammar"),
+        (Language(name="wrong", grammar="python", definitions="(no_such_node) @name"), "query"),
+    ],
+)
+def test_a_parser_or_a_query_that_does_not_work_is_a_problem_and_no_failure(
+    tmp_path: Path, language: Language, problem: str
+) -> None:
+    found = outline_file(language, b"x = 1", Grammars(tmp_path))
+    assert found.symbols == () and problem in found.problems[0].title
 
 
 def test_an_unwritable_cache_is_a_problem_and_no_failure(tmp_path: Path) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("not a folder")
-    found = outline_file(LANGUAGES["python"], b"x = 1", Grammars(blocked))
+    (tmp_path / "file").write_text("not a folder")
+    found = outline_file(LANGUAGES["python"], b"x = 1", Grammars(tmp_path / "file"))
     assert "cannot be loaded" in found.problems[0].title
 
 
@@ -169,21 +169,11 @@ def test_threads_share_the_grammars_without_harm(grammars: Grammars) -> None:
         assert list(pool.map(work, range(200))) == [number % 5 for number in range(200)]
 
 
-def test_grammars_of_the_same_name_in_two_engines_do_not_share_state(tmp_path: Path) -> None:
-    first, second = Grammars(tmp_path / "a"), Grammars(tmp_path / "b")
-    data = SOURCES["go"]
-    assert outline_file(LANGUAGES["go"], data, first) == outline_file(LANGUAGES["go"], data, second)
-
-
-def test_minified_code_is_not_parsed_and_says_so(grammars: Grammars) -> None:
-    found = outline_file(LANGUAGES["javascript"], b"function f(){};" * 2_000, grammars)
-    assert found.symbols == ()
-    assert "20,000 bytes" in found.problems[0].title
-
-
-def test_minified_data_keeps_its_keys(grammars: Grammars) -> None:
-    found = outline_file(LANGUAGES["json"], b'{"a": [' + b"1," * 20_000 + b'1], "b": {"c": 1}}', grammars)
-    assert [symbol.name for symbol in found.symbols] == ["a", "b", "c"]
+def test_minified_code_is_not_parsed_and_says_so_and_minified_data_is(grammars: Grammars) -> None:
+    code = outline_file(LANGUAGES["javascript"], b"function f(){};" * 2_000, grammars)
+    assert code.symbols == () and "20,000 bytes" in code.problems[0].title
+    data = outline_file(LANGUAGES["json"], b'{"a": [' + b"1," * 20_000 + b'1], "b": {"c": 1}}', grammars)
+    assert [symbol.name for symbol in data.symbols] == ["a", "b", "c"]
 
 
 LONG = 200_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from context_engine.engine import Engine
@@ -82,36 +84,12 @@ FAMILY = {
     ),
     "tests/test_feed.py": "from zoo.base import Animal\n\n\ndef test_it():\n    Animal().eat()\n",
 }
-
-
-def test_an_impact_has_overrides_one_step_for_each_user_and_names_tests_apart(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    with indexed(tree(tmp_path_factory.mktemp("impact") / "project", FAMILY)) as engine:
-        trace = engine.symbols.trace("Animal.eat", "impact")
-    found = [(edge.depth, edge.source, edge.kind, edge.uses) for edge in trace.edges]
-    assert found == [(1, "Cat.eat", "definition", 1), (1, "feed", "call", 2), (2, "feed_all", "call", 1)]
-    assert trace.tests == ("tests/test_feed.py",)
-
-
 OVERRIDING = {
     "zoo/base.py": "class Animal:\n    def eat(self): ...\n",
     "zoo/cat.py": "from zoo.base import Animal\n\n\nclass Cat(Animal):\n    def eat(self): ...\n",
     "zoo/feed.py": "from zoo.base import Animal\n\n\ndef feed(one: Animal):\n    one.eat()\n",
     "zoo/hunt.py": "from zoo.cat import Cat\n\n\ndef hunt(one: Cat):\n    one.eat()\n",
 }
-
-
-def test_an_impact_of_an_overriding_method_has_what_it_overrides_and_the_users_of_that(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    with indexed(tree(tmp_path_factory.mktemp("overriding") / "project", OVERRIDING)) as engine:
-        trace = engine.symbols.trace("Cat.eat", "impact")
-    assert [(edge.source, edge.kind, edge.via) for edge in trace.edges] == [
-        ("Animal.eat", "base", ""), ("feed", "call", "Animal.eat"), ("hunt", "call", ""),
-    ]  # fmt: skip
-
-
 OVERLOADED = {
     "Timer.java": (
         "class Timer {\n  Timer(int ticks) { this(ticks, 8); }\n  Timer(int ticks, int buckets) { wait(ticks); }\n"
@@ -119,16 +97,6 @@ OVERLOADED = {
     ),
     "Use.java": "class Use {\n  void use() { Timer timer = new Timer(3); timer.run(); }\n}\n",
 }
-
-
-@pytest.mark.parametrize("name", ["Timer", "Timer.run"])
-def test_an_overload_overrides_no_other(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
-    with indexed(tree(tmp_path_factory.mktemp("overloaded") / "project", OVERLOADED)) as engine:
-        trace = engine.symbols.trace(name, "impact")
-    assert "Use.use" in [edge.source for edge in trace.edges]
-    assert "base" not in [edge.kind for edge in trace.edges]
-
-
 HANDED_ON = {
     "zoo/cat.py": "def feed(): ...\n",
     "zoo/__init__.py": "from zoo.cat import feed as feed\n",
@@ -136,21 +104,46 @@ HANDED_ON = {
 }
 
 
-def test_an_impact_names_a_file_that_only_hands_on_what_changes(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with indexed(tree(tmp_path_factory.mktemp("handed_on") / "project", HANDED_ON)) as engine:
-        trace = engine.symbols.trace("feed", "impact")
-    assert [(edge.path, edge.line, edge.kind) for edge in trace.edges] == [
-        ("zoo/__init__.py", 1, "import"), ("zoo/use.py", 5, "call"),
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("files", "name", "found", "tests"),
+    [
+        # overrides, one step for each user, and tests apart
+        (
+            FAMILY,
+            "Animal.eat",
+            ["1 Cat.eat definition 1", "1 feed call 2", "2 feed_all call 1"],
+            ("tests/test_feed.py",),
+        ),
+        # what a method overrides, with the users of that
+        (OVERRIDING, "Cat.eat", ["1 Animal.eat base 1", "1 feed call 1 Animal.eat", "1 hunt call 1"], ()),
+        # a file that only hands on what changes
+        (HANDED_ON, "feed", ["1 zoo/__init__.py import 1", "1 use call 1"], ()),
+    ],
+)
+def test_an_impact_has_users_overrides_and_what_hands_on(
+    tmp_path: Path, files: dict[str, str], name: str, found: list[str], tests: tuple[str, ...]
+) -> None:
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        trace = engine.symbols.trace(name, "impact")
+    assert [f"{one.depth} {one.source} {one.kind} {one.uses} {one.via}".rstrip() for one in trace.edges] == found
+    assert trace.tests == tests
 
 
-def test_an_impact_stops_at_a_level_that_has_enough(tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize("name", ["Timer", "Timer.run"])
+def test_an_overload_overrides_no_other(tmp_path: Path, name: str) -> None:
+    with indexed(tree(tmp_path / "project", OVERLOADED)) as engine:
+        trace = engine.symbols.trace(name, "impact")
+    assert "Use.use" in [edge.source for edge in trace.edges]
+    assert "base" not in [edge.kind for edge in trace.edges]
+
+
+def test_an_impact_stops_at_a_level_that_has_enough(tmp_path: Path) -> None:
     users = "".join(f"def user_{number}():\n    start()\n\n\n" for number in range(25))
     files = {
         "app/core.py": "def start(): ...\n",
         "app/users.py": f"from app.core import start\n\n\n{users}def last():\n    user_1()\n",
     }
-    with indexed(tree(tmp_path_factory.mktemp("wide") / "project", files)) as engine:
+    with indexed(tree(tmp_path / "project", files)) as engine:
         trace = engine.symbols.trace("start", "impact")
     assert {edge.depth for edge in trace.edges} == {1} and len(trace.edges) == 25
     assert any("has enough to look at" in note for note in trace.notes)
