@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from context_engine.languages import NOWHERE, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import SyntaxFile, SyntaxNode, child_of
 from context_engine.references.languages.go_interfaces import InterfaceMatcher
 from context_engine.references.project_files import ProjectFiles
-from context_engine.references.resolver import Resolver, is_in_open_head
+from context_engine.references.resolver import Resolver
 from context_engine.references.values import UNKNOWN, Certainty, Meaning, NamePlace
 
 SCIP = "scip"
@@ -76,7 +75,7 @@ class ReferenceFinder:
         `only_bases`: those where a class names its base.
         """
         given = frozenset(targets)
-        target = self._target(name, given | self._find_joined(targets))
+        target = self._target(name, given | self.find_joined(targets))
         found: dict[tuple[str, int], Reference] = {}
         for file in filter(None, map(self._project.read, paths)):
             for word in self._names_in(file, name):
@@ -99,105 +98,6 @@ class ReferenceFinder:
                 kind = find_kind(file, node) if file.is_identifier(node) else "read"
                 line, column = file.position_of(edge.start)
                 yield Reference(file.path, edge.start, edge.stop, line, column, kind, "exact", edge.origin)
-
-    def find_known(self, name: str, paths: Iterable[str]) -> Iterator[tuple[NamePlace, bool]]:
-        """Yield the places of a name in some files whose meaning is known, whatever it is, and whether for certain.
-
-        Members of a value that a library gave are not certain: it may be something of this project. Neither is a name
-        that means nothing here in a file that the parser of a language with `strict` renames did not understand.
-        """
-        for file in filter(None, map(self._project.read, paths)):
-            is_misread = file.language.renames.strict and file.root.has_error
-            for node in file.find(name):
-                meaning = self.meaning(file, node)
-                is_sure = meaning.origin != "" or not (is_misread or self._is_doubtful(file, node, meaning))
-                if meaning.places or meaning.is_known:
-                    yield NamePlace(file.path, node.start_byte), bool(meaning.places) or is_sure
-            for use in self.resolver.style(file).hidden_uses(file, name):
-                if use.meaning.places or (use.meaning.is_known and not use.meaning.is_member):
-                    yield NamePlace(file.path, use.start), True
-
-    def find_captures(self, path: str, new_name: str, plain: Iterable[tuple[int, int]]) -> list[int]:
-        """Return the lines of a file where plain names at some places would get or hide a meaning with a new name.
-
-        Each use of the new name counts that no scope binds, or one that is around a place.
-        """
-        file = self._project.read(path)
-        if file is None:
-            return []
-        around = {scope for place in plain for scope in self._scopes_seen(file, offset_of(file.data, *place))}
-        lines = []
-        for node in file.find(new_name) if around else ():
-            if self._is_plain(file, node):
-                bound = self.resolver.visible_bindings(file, new_name, node.start_byte)
-                if not bound or bound[0].scope <= 0 or bound[0].scope in around:
-                    lines.append(node.start_point[0] + 1)
-        return lines
-
-    def _scopes_seen(self, file: SyntaxFile, offset: int) -> Iterator[int]:
-        """Yield the scopes around a name whose meanings of names it sees."""
-        node = file.node_at(offset, offset + 1)
-        binding = file.binding_of(node) if node is not None else None
-        for scope in file.around(offset):
-            if not is_in_open_head(file, scope, offset) or (binding is not None and binding.scope == scope):
-                yield scope
-
-    def _is_plain(self, file: SyntaxFile, node: SyntaxNode) -> bool:
-        """Whether a name is neither looked up in something nor defined as a part of it."""
-        parent, binding = node.parent, file.binding_of(node)
-        fields = (
-            (file.role_fields(parent, "member") or file.role_fields(parent, "label")) if parent is not None else None
-        )
-        if fields and parent is not None and child_of(parent, fields[-1]) == node:
-            return False
-        if binding is None:
-            return file.import_around(node) is None
-        return binding.scope != NOWHERE and file.scopes[binding.scope].role not in ("class", "extends")
-
-    def means_others(self, place: NamePlace, targets: Iterable[NamePlace]) -> bool:
-        """Return whether a name may mean other members as well: its receiver may be of one of several classes."""
-        file = self._project.read(place.path)
-        node = file.node_at(place.start, place.start + 1) if file is not None else None
-        if file is None or node is None or not file.is_identifier(node):
-            return False
-        others = set(self.meaning(file, node).places).difference(targets)
-        return any(map(self.is_member, others - self._find_joined(targets)))
-
-    def find_namesakes(
-        self, name: str, targets: Iterable[NamePlace], paths: Iterable[str]
-    ) -> Iterator[tuple[NamePlace, Certainty]]:
-        """Yield the names in some files that do not mean one of some definitions, and change with it all the same."""
-        wanted = frozenset(targets)
-        is_member = any(map(self.is_member, wanted))
-        for file in filter(None, map(self._project.read, paths)):
-            style = self.resolver.style(file)
-            for node in file.find(name):
-                found = style.namesakes(file, node)
-                if found is None and is_member:
-                    yield NamePlace(file.path, node.start_byte), "possible"
-                elif found is not None and not wanted.isdisjoint(found):
-                    yield NamePlace(file.path, node.start_byte), "exact"
-
-    def _is_doubtful(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> bool:
-        """Whether a name that means nothing in the project may do so: `_is_given`, or a name that the file binds."""
-        if node.parent is not None and node.parent.type == "token_tree":
-            return True  # the code of a macro of Rust is seen as words
-        if meaning.is_member:
-            return self._is_given(file, node)
-        return file.language.renames.strict and file.bindings(file.text(node)) != ()
-
-    def _is_given(self, file: SyntaxFile, node: SyntaxNode) -> bool:
-        """Whether a member that was not found is looked up in an object whose class may not be the one that is seen."""
-        style = self.resolver.style(file)
-        fields = file.role_fields(node.parent, "member") if node.parent is not None else None
-        holder = child_of(node.parent, fields[0]) if fields and node.parent is not None else None
-        values = self.resolver.values(file, holder) if holder is not None else ()
-        if any(value.kind in ("class", "instance") for value in values):
-            return True  # no class of the project is seen to have it: one that extends it may
-        given = [value.name for value in values if value.kind == "external" and not style.gives_own_types(value.name)]
-        if file.language.renames.strict and any(not name[:1].isupper() for name in given):
-            return True  # a plain name may be that of a property of an object that is not written
-        return not values or not all(map(is_type_or_module, given))
 
     def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return what an identifier means: what another tool says of it, or else what the text shows."""
@@ -266,35 +166,6 @@ class ReferenceFinder:
         """Whether a base of the class that has a member is not known or not in the project."""
         above = map(self.resolver.members.bases, self.resolver.members.with_bases(self._class_of(member)))
         return any(not is_known or any(base.kind == "external" for base in bases) for bases, is_known in above)
-
-    def overrides_outside(self, name: str, family: Iterable[NamePlace]) -> bool:
-        """Whether members that override each other may override one that is not in the project."""
-        if any(map(self.implements_by_methods, family)):
-            return any(self.interfaces.may_be_required_outside(name, place) for place in family)
-        found = [(place, bound) for place in family if (bound := self._project.binding_at(place)) is not None]
-        required = [self.resolver.style(file).is_required_outside(file, one) for _, (file, one) in found]
-        if None not in required:
-            return any(required)
-        said = [self.resolver.style(file).says_override(binding) for _, (file, binding) in found]
-        if None in said:
-            return any(self.is_member(place) and self.has_unknown_base(place) for place, _ in found)
-        return bool(said) and all(said)
-
-    def find_strays(self, name: str, family: Iterable[NamePlace]) -> Iterator[NamePlace]:
-        """Yield members that say that they override one which is not found: it may be one of these.
-
-        So are methods whose type may satisfy an interface by what it embeds of a library.
-        """
-        family = frozenset(family)
-        if not any(map(self.is_member, family)):
-            return
-        for place in filter(self.implements_by_methods, family):
-            yield from (one for one in self.interfaces.find_open_links(name, place) if one not in family)
-        for place in self.members_named(name).difference(family):
-            found = self._project.binding_at(place)
-            is_override = found is not None and self.resolver.style(found[0]).says_override(found[1])
-            if is_override and not self.find_overridden(name, place):
-                yield place
 
     def _is_alike(self, place: NamePlace, other: NamePlace) -> bool:
         """Return whether two members of one name are the same to those who look it up: both methods, for example."""
@@ -389,7 +260,7 @@ class ReferenceFinder:
             return "possible"
         return "likely" if target.is_only else "possible"
 
-    def _find_joined(self, places: Iterable[NamePlace]) -> frozenset[NamePlace]:
+    def find_joined(self, places: Iterable[NamePlace]) -> frozenset[NamePlace]:
         """Return the other declarations of some definitions, in languages that declare a thing several times."""
         found: set[NamePlace] = set()
         for place in places:
@@ -440,20 +311,6 @@ def offset_of(data: bytes, line: int, column: int) -> int:
     stop = data.find(b"\n", start)
     text = data[start : stop if stop >= 0 else len(data)].decode("utf-8", "replace")
     return start + len(text[: column - 1].encode())
-
-
-def is_type_or_module(name: str) -> bool:
-    """Return whether what a library has is a type, an instance of it, or a module, by its name.
-
-    >>> [is_type_or_module(name) for name in ("os.path", "a.Session()", "a.get()", "Path().parent", "T")]
-    [True, True, False, False, False]
-    """
-    *outer, last = name.removesuffix("()").split(".")
-    if re.fullmatch(r"_?[A-Z]\d?(?:_co|_contra)?", last):
-        return False  # a variable for types
-    if last[:1].isupper():
-        return not any("(" in part for part in outer)
-    return last != "" and not name.endswith("()") and not any("(" in part or part[:1].isupper() for part in outer)
 
 
 def find_kind(file: SyntaxFile, node: SyntaxNode) -> str:

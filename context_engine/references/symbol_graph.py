@@ -24,8 +24,7 @@ from context_engine.index import (
     qualified_names,
     term_hashes,
 )
-from context_engine.languages import PathIndex, Symbol, SyntaxFile, SyntaxNode, resolve_import
-from context_engine.references.parameters import ParameterFinder
+from context_engine.languages import PathIndex, Symbol, SyntaxFile, resolve_import
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.reference_finder import Reference, ReferenceFinder, offset_of
 from context_engine.references.scip.edge_collection import ExternalEdges
@@ -210,10 +209,10 @@ class SymbolGraph:
         places, name = self.places_of(defined), defined[0].name
         if not places:
             return None
-        holding = self._family(defined[0].path, paths, name)
+        holding = self.files_alike(defined[0].path, paths, name)
         return [self._as_use(found, name) for found in self.finder.find(name, places, holding, only_bases=only_bases)]
 
-    def _family(self, path: str, paths: Sequence[str], name: str) -> list[str]:
+    def files_alike(self, path: str, paths: Sequence[str], name: str) -> list[str]:
         """Return the files with a name, of the language of a file or one that shares its names."""
         word, style = name.encode("utf-8", "replace"), self.parses.resolution_style(path)
         return [one for one in paths if word in self.parses.load(one) and self.parses.resolution_style(one) == style]
@@ -375,135 +374,6 @@ class SymbolGraph:
             found += [(upper, lower.qualified)] if upper is not None and lower is not None else []
         return found
 
-    def definition_uses(
-        self, path: str, name: str, line: int, paths: Sequence[str]
-    ) -> dict[tuple[str, int, int], str] | None:
-        """Return what the uses of a definition in some files are; see `SymbolService.find_definition_uses`."""
-        start = self.finder.place_of(path, name, line)
-        if start is None:
-            return None
-        is_member = self.finder.is_member(start)
-        family = self._override_family(name, start) if is_member else [start]
-        holding = self._family(path, paths, name)
-        found: dict[tuple[str, int, int], str] = {}
-        for place, is_sure in self.finder.find_known(name, holding):
-            if is_sure or is_member:
-                found.update(self._as_row(place, name, "other" if is_sure else "unknown"))
-        for place in self.finder.find_strays(name, family):
-            found.update(self._as_row(place, name, "possible"))
-        for use in self.finder.find(name, family, holding):
-            place = NamePlace(use.path, use.start)
-            is_shared = is_member and use.certainty == "exact" and self.finder.means_others(place, family)
-            found.update(self._as_row(place, name, "shared" if is_shared else use.certainty))
-        for place, certainty in self.finder.find_namesakes(name, family, holding):
-            found.update(self._as_row(place, name, certainty))
-        is_outer = self.finder.overrides_outside(name, family)
-        for place in family:
-            found.update(self._as_row(place, name, "outside" if is_outer else "definition"))
-        return found
-
-    def _as_row(self, place: NamePlace, name: str, certainty: str) -> dict[tuple[str, int, int], str]:
-        """Return the position of a name with its certainty; nothing where another name is written."""
-        file = self.parses.syntax(place.path)
-        written = name.encode("utf-8", "replace")
-        if file is None:
-            return {}
-        start = place.start + file.data.startswith(b"$" + written, place.start)
-        if not file.data.startswith(written, start):
-            return {}
-        return {(place.path, *file.position_of(start)): certainty}
-
-    def members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
-        """Return members of another name in the class of a member, in its bases and in classes that extend it."""
-        start = self.finder.place_of(path, name, line)
-        if start is None or not self.finder.is_member(start):
-            return []
-        family = self._override_family(name, start)
-        found = {place for member in family for place in self.finder.find_inherited(new_name, member)}
-        for other in self.finder.members_named(new_name) - found:
-            if not set(self.finder.find_inherited(name, other)).isdisjoint(family):
-                found.add(other)
-        rows = [(place.path, self.parses.syntax(place.path), place.start) for place in sorted(found)]
-        return [(at, file.position_of(offset)[0]) for at, file, offset in rows if file is not None]
-
-    def parameter_uses(
-        self, path: str, function: str, line: int, name: str, paths: Sequence[str]
-    ) -> dict[tuple[str, int, int], str] | None:
-        """Return what the uses of a parameter in some files are; see `SymbolService.find_parameter_uses`."""
-        start, file = self.finder.place_of(path, function, line), self.parses.syntax(path)
-        if start is None or file is None or not self.finder.resolver.style(file).passes_by_name:
-            return None
-        family = self._override_family(function, start) if self.finder.is_member(start) else [start]
-        uses = list(self._places_of_function(path, function, start))
-        found, definitions = ParameterFinder(self.finder, name, family).find(paths, uses)
-        if not definitions:
-            return None
-        rows: dict[tuple[str, int, int], str] = {}
-        for (at, offset), certainty in found.items():
-            file = self.parses.syntax(at)
-            if file is not None:
-                is_definition = NamePlace(at, offset) in definitions and certainty == "exact"
-                rows[at, *file.position_of(offset)] = "definition" if is_definition else certainty
-        return rows
-
-    def _places_of_function(
-        self, path: str, function: str, start: NamePlace
-    ) -> Iterator[tuple[SyntaxFile, SyntaxNode, bool]]:
-        """Yield the places of a function, and whether each names the function itself, which may be passed on there.
-
-        An `__init__` is used by the name of its class, which does not name the function.
-        """
-        definition = self.definition_at(start)
-        if definition is None:
-            return
-        called: SymbolDefinition | None = definition
-        if function == "__init__":
-            owner = definition.qualified.rpartition(".")[0]
-            called = next((one for one in self.definitions_of(path) if one.qualified == owner), None)
-        if called is None:
-            return
-        for use in self.uses_in_files([called], self.paths_with_word(called.name)):
-            file = self.parses.syntax(use.path)
-            if file is None:
-                continue
-            is_value = use.certainty != "possible" and called is definition
-            for node in file.find(use.target):
-                if file.position(node) == (use.line, use.column):
-                    yield file, node, is_value
-
-    def _override_family(self, name: str, start: NamePlace) -> list[NamePlace]:
-        """Return a member with all members that must have its name: those above, below, and next to it.
-
-        A class that inherits a method from one base, as another base requires it, joins the two.
-        """
-        if self.finder.implements_by_methods(start):
-            return self.finder.interfaces.find_family(name, start)
-        family, waiting = {start}, [start]
-        covered: set[tuple[str, str]] = set()
-        while waiting:
-            member = waiting.pop()
-            found = set(self.finder.find_overridden(name, member))
-            for owner in self._owners_of(member):
-                if (owner.path, owner.qualified) not in covered:
-                    below = [one for one, _ in self.implementations(owner, SUBCLASSES_DEPTH)]
-                    covered.update((one.path, one.qualified) for one in (owner, *below))
-                    for place in self.places_of(below):
-                        found.update(self.finder.find_in_class(name, place, like=start))
-            waiting += found - family
-            family |= found
-            if not waiting:
-                others = self.finder.members_named(name) - family
-                waiting = [one for one in others if not family.isdisjoint(self.finder.find_overridden(name, one))]
-                family.update(waiting)
-        return sorted(family)
-
-    def _owners_of(self, member: NamePlace) -> list[SymbolDefinition]:
-        """Return the class that has a member, as the index knows it."""
-        definition = self.definition_at(member)
-        owner = definition.qualified.rpartition(".")[0] if definition is not None else ""
-        found = self.definitions(owner) if owner else []
-        return [one for one in found if one.path == member.path and one.kind in CLASS_LIKE]
-
     def implements_by_methods(self, defined: SymbolDefinition) -> bool:
         """Whether the language of a definition has types that implement each interface whose methods they have."""
         return any(map(self.finder.implements_by_methods, self.places_of([defined])))
@@ -588,7 +458,7 @@ class SymbolGraph:
             uses.append(SymbolUse(source, one.name, path, one.line, one.kind, column=one.column))
         return uses
 
-    # -- for the search of unused definitions --
+    # -- files --
 
     def paths_under(self, under: str) -> list[str]:
         """Return the indexed files in a folder, or the one file, sorted."""
@@ -603,32 +473,6 @@ class SymbolGraph:
         word = name.encode("utf-8", "replace")
         paths = (self.snapshot.paths[file] for file in self._files_using(name))
         return [path for path in paths if word in self.parses.load(path)]
-
-    def is_used_in_its_file(self, definition: SymbolDefinition) -> bool:
-        """Whether a name in the same file certainly means a definition, outside of it."""
-        file = self.parses.syntax(definition.path)
-        place = self._place_of(definition)
-        found: set[NamePlace] = set()
-        for node in file.find(definition.name) if file is not None and place is not None else ():
-            line = node.start_point[0] + 1
-            is_outside = not definition.span.first <= line <= definition.span.last
-            if is_outside and file is not None and file.binding_of(node) is None:
-                found.update(self.finder.meaning(file, node).places)
-            if place in found:
-                return True
-        return False
-
-    def names_a_member_of_others(self, definition: SymbolDefinition) -> bool:
-        """Whether a method may be called as one of another class: one that it inherits, or one of the same name."""
-        place = self._place_of(definition)
-        file = self.parses.syntax(definition.path)
-        if place is None or file is None:
-            return True
-        if not self.finder.is_member(place):
-            return False
-        if self.finder.members_named(definition.name) - {place} or definition.name in file.rules.common:
-            return True
-        return bool(self.finder.find_overridden(definition.name, place)) or self.finder.has_unknown_base(place)
 
     def _files_using(self, name: str) -> list[int]:
         """Return files whose words can spell the name, from the postings."""

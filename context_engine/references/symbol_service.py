@@ -13,6 +13,7 @@ from context_engine.model import Definition, Direction, FileOutline, Found, RelP
 from context_engine.references.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
 from context_engine.references.indirect_symbols import find_inherited_symbols, find_symbols
 from context_engine.references.module_uses import ModuleUse, find_module_uses
+from context_engine.references.renames import RenameUses
 from context_engine.references.scip.edge_collection import ExternalEdges
 from context_engine.references.symbol_graph import SymbolDefinition, SymbolGraph
 from context_engine.references.unused_definitions import describe_search, find_unused
@@ -138,7 +139,7 @@ class SymbolService:
         """
         graph = self._fresh_graph()
         with self._question(graph):
-            return graph.definition_uses(path, name, line, paths)
+            return RenameUses(graph).find_definition_uses(path, name, line, paths)
 
     def list_uses(self, path: str, name: str, line: int, *, files_max: int) -> list[tuple[str, int]] | None:
         """List path and line of the sure and likely uses of a definition outside of itself and of imports, sorted.
@@ -160,13 +161,13 @@ class SymbolService:
         """Return where (path, line) a class, its bases or its subclasses have a member of the new name."""
         graph = self._fresh_graph()
         with self._question(graph):
-            return graph.members_in_the_way(path, name, line, new_name)
+            return RenameUses(graph).find_members_in_the_way(path, name, line, new_name)
 
     def find_captures(self, path: str, new_name: str, plain: Sequence[tuple[int, int]]) -> list[int]:
         """Return the lines of a file where plain names at some places would get or hide a meaning with a new name."""
         graph = self._fresh_graph()
         with self._question(graph):
-            return graph.finder.find_captures(path, new_name, plain)
+            return RenameUses(graph).find_captures(path, new_name, plain)
 
     def find_parameter_uses(
         self, path: str, function: str, line: int, name: str, paths: Sequence[str]
@@ -179,7 +180,7 @@ class SymbolService:
         """
         graph = self._fresh_graph()
         with self._question(graph):
-            return graph.parameter_uses(path, function, line, name, paths)
+            return RenameUses(graph).find_parameter_uses(path, function, line, name, paths)
 
     def find_module_uses(self, path: str) -> list[ModuleUse]:
         """Return the places that mean a file in code of its language. Raises: NotIndexed."""

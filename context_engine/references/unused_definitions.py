@@ -118,14 +118,27 @@ def _is_nameable(definition: SymbolDefinition) -> bool:
 
 def _verdict(graph: SymbolGraph, definition: SymbolDefinition) -> bool | None:
     """Whether a definition is unused; None if something could hide a use."""
-    if graph.is_used_in_its_file(definition) or _has_use(graph, definition, [definition.path]):
+    if _has_use(graph, definition, [definition.path]):
         return False
     files = graph.paths_with_word(definition.name)
     if len(files) > FILES_MAX or _has_use(graph, definition, [path for path in files if path != definition.path]):
         return False
-    if graph.names_a_member_of_others(definition) or any(_could_use(graph, path, definition) for path in files):
+    if _names_a_member_of_others(graph, definition) or any(_could_use(graph, path, definition) for path in files):
         return None
     return True
+
+
+def _names_a_member_of_others(graph: SymbolGraph, definition: SymbolDefinition) -> bool:
+    """Whether a method may be called as one of another class: one that it inherits, or one of the same name."""
+    place = next(iter(graph.places_of([definition])), None)
+    file = graph.parses.syntax(definition.path)
+    if place is None or file is None:
+        return True
+    if not graph.finder.is_member(place):
+        return False
+    if graph.finder.members_named(definition.name) - {place} or definition.name in file.rules.common:
+        return True
+    return bool(graph.finder.find_overridden(definition.name, place)) or graph.finder.has_unknown_base(place)
 
 
 def _has_use(graph: SymbolGraph, definition: SymbolDefinition, paths: list[str]) -> bool:
