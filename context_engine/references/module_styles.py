@@ -36,6 +36,8 @@ class ModuleStyle:
     implements_by_methods = False
     passes_by_name = False
     """Whether a call may name any parameter, so that one is renamed with its function."""
+    libraries_give_own_types = False
+    """Whether what a library gives is never something of the project: it is a type of its own, or written."""
     unnamed_classes: tuple[str, ...] = ()
     """The types of nodes that are classes also without a name."""
 
@@ -234,7 +236,7 @@ class ModuleStyle:
 
     def gives_own_types(self, name: str) -> bool:
         """Whether what a library gives under a name is never something of the project."""
-        return False
+        return self.libraries_give_own_types and name != ""
 
 
 def places_of(file: SyntaxFile, bindings: Iterable[NameBinding]) -> list[NamePlace]:

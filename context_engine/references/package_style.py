@@ -35,15 +35,12 @@ class PackageStyle(ModuleStyle):
     """The rules that Java and C# share; their styles say how the nodes are named."""
 
     depth_first = True
+    libraries_give_own_types = True
     package_pattern = re.compile(rb"^package\s+([\w.]+)", re.MULTILINE)
 
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition: one that says so."""
         return "private" in re.findall(r"[\w$]+", head)
-
-    def gives_own_types(self, name: str) -> bool:
-        """Whether what a library gives is a type of its own, or written."""
-        return name != ""
 
     # -- to be answered by each language --
 

@@ -36,14 +36,11 @@ class GoStyle(ModuleStyle):
     """The rules of Go."""
 
     implements_by_methods = True
+    libraries_give_own_types = True
 
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition: one of a package in small letters."""
         return not definition.name[0].isupper() and "." not in definition.qualified
-
-    def gives_own_types(self, name: str) -> bool:
-        """Whether what a library gives is a type of its own."""
-        return name != ""
 
     # -- packages --
 

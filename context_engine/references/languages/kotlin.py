@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, find_whole_words
 from context_engine.references.languages import kotlin_syntax as syntax
+from context_engine.references.languages.kotlin_calls import KotlinCalls
 from context_engine.references.module_styles import places_of
 from context_engine.references.nodes import NO_NODE, around, beyond, children, covers, get, has, up
 from context_engine.references.package_style import (
     DOTTED_MAX,
-    ELEMENT_METHODS,
-    OVER_ELEMENTS,
     TYPE,
     VALUE,
     PackageStyle,
@@ -22,27 +21,17 @@ from context_engine.references.values import EXTERNAL, UNKNOWN, HiddenUse, Meani
 
 CALL = NameUsage("call")
 LABELED = ("this_expression", "super_expression", "return_expression", "labeled_expression")
-WITH_RECEIVER = frozenset({"apply", "run", "with"})
-PASSED_ON = frozenset({"apply", "also", "takeIf", "takeUnless"})
-WITH_VALUE = frozenset({"let", "also", "takeIf", "takeUnless"})
-GIVING_LAST = frozenset({"let", "run", "with"})
-"""Functions that give the last expression of their lambda."""
-ELEMENTS = ELEMENT_METHODS | frozenset(
-    "firstOrNull lastOrNull single singleOrNull find findLast filterNot filterNotNull sortedBy sortedByDescending"
-    " getOrNull elementAt toSet toMutableList toMutableSet asSequence asReversed reversed drop dropLast plus minus"
-    " onEach distinctBy maxByOrNull minByOrNull takeWhile dropWhile removeAt asIterable random getOrElse".split()
-)
-EACH = OVER_ELEMENTS | frozenset(
-    "onEach firstOrNull first last lastOrNull find findLast filterNot any all none count sumOf map mapNotNull"
-    " mapTo flatMap associateBy associateWith associate groupBy sortedBy sortedByDescending maxByOrNull minByOrNull"
-    " partition joinToString single singleOrNull takeWhile dropWhile distinctBy indexOfFirst removeAll forEach".split()
-)
+
+
+if TYPE_CHECKING:
+    from context_engine.references.resolver import Resolver
 
 
 class KotlinStyle(PackageStyle):
     """The rules of Kotlin."""
 
     depth_first = False
+    libraries_give_own_types = False
     joins_members = True
     unnamed_classes = ("companion_object", "object_literal")
     package_pattern = re.compile(rb"^[ \t]*package[ \t]+([\w.`]+)", re.MULTILINE)
@@ -51,6 +40,10 @@ class KotlinStyle(PackageStyle):
         """Return the package of a definition at the top of it; in a part with a syntax error nothing is known."""
         outer = beyond(up(binding.statement), "property_declaration")
         return self.package_of(file) if outer.type == "source_file" else None
+
+    def __init__(self, resolver: Resolver) -> None:
+        super().__init__(resolver)
+        self._calls = KotlinCalls(self)
 
     # -- kinds of use --
 
@@ -94,10 +87,6 @@ class KotlinStyle(PackageStyle):
         """Whether a definition is in a class, or extends one."""
         return super().is_member(file, binding) or bool(_receiver_of(binding))
 
-    def gives_own_types(self, name: str) -> bool:
-        """Whether what a library gives is never something of the project: it may be typed by what it is given."""
-        return False
-
     def says_override(self, binding: NameBinding) -> bool | None:
         """Whether a member has the word for it."""
         declared = beyond(binding.statement, "variable_declaration")
@@ -125,12 +114,12 @@ class KotlinStyle(PackageStyle):
         if file.data[node.start_byte - 1 : node.start_byte] == b"@" and outer.type in LABELED:
             return self._label(file, node, outer)
         if outer.type == "value_argument" and get(outer, ".") == node and has(outer, "="):
-            return self._named_argument(file, outer, node)
+            return self._calls.named_argument(file, outer, node)
         is_infix = outer.type == "infix_expression" and outer.named_children[1] == node
         is_reference = outer.type == "callable_reference" and outer.named_child_count > 1 and get(outer, "$") == node
         if is_infix or is_reference:
             values = self.resolver.values(file, get(outer, "."))
-            places = self._members_or_extensions(file, values, node)
+            places = self.members_or_extensions(file, values, node)
             return Meaning(tuple(dict.fromkeys(places)), bool(values), is_member=True)
         found = self._find(file, node)
         return Meaning(tuple(dict.fromkeys(found)), is_known=True) if found is not None else UNKNOWN
@@ -143,26 +132,6 @@ class KotlinStyle(PackageStyle):
         places = [at for one in bound if one and one[1].name == file.text(node) for at in places_of(one[0], one[1:])]
         return Meaning(tuple(places), is_known=bool(places))
 
-    def _named_argument(self, file: SyntaxFile, argument: SyntaxNode, node: SyntaxNode) -> Meaning:
-        holder = get(argument, "<", "<")
-        functions: Values = ()
-        if holder.type == "constructor_invocation":
-            functions = self.resolver.values(file, get(holder, "."))
-        elif holder.type == "call_expression":
-            functions = self._called_values(file, syntax.read_call(holder))
-        places: list[NamePlace] = []
-        for other, parameters in self._signatures(functions):
-            names = [get(one, "@identifier") for one in parameters]
-            places += [NamePlace(other.path, n.start_byte) for n in names if other.text(n) == file.text(node)]
-        return Meaning(tuple(places), is_known=True)
-
-    def _signatures(self, functions: Values) -> Iterator[tuple[SyntaxFile, list[SyntaxNode]]]:
-        """Yield the parameters of functions and constructors, each with its file."""
-        for value in functions:
-            at = self.project.binding_at(value.place) if value.kind in ("class", "function") else None
-            if at is not None:
-                yield at[0], syntax.parameters_of(at[1].statement)
-
     def narrowed_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a name may be: by a test of its type, or by its definition."""
         node = file.node_at(offset, offset + len(name.encode())) or NO_NODE
@@ -174,7 +143,7 @@ class KotlinStyle(PackageStyle):
         for number in file.around(offset) if name == "it" else ():
             function = file.scopes[number].node
             if function.type == "lambda_literal" and not get(function, "@lambda_parameters"):
-                return self._lambda_parameter(file, function, 0)
+                return self._calls.lambda_parameter(file, function, 0)
         found = self._find(file, node)
         if not found:
             return (Value("external", name=name),) if found is not None else ()
@@ -249,7 +218,7 @@ class KotlinStyle(PackageStyle):
             return self.class_of_scope(file, number, "class"), True
         node = beyond(scope.node, "getter", "setter")
         if node.type == "lambda_literal":
-            return self._lambda_receiver(file, node)
+            return self._calls.lambda_receiver(file, node)
         extended = node.type in ("function_declaration", "property_declaration")
         return self.resolver.type_values(file, syntax.receiver_type(node)) if extended else (), True
 
@@ -289,9 +258,9 @@ class KotlinStyle(PackageStyle):
         self, file: SyntaxFile, node: SyntaxNode, values: Values, places: list[NamePlace]
     ) -> list[NamePlace]:
         """Return the members that a place can mean: a nested class or an extension where no member has the name."""
-        return places or self._members_or_extensions(file, values, node)
+        return places or self.members_or_extensions(file, values, node)
 
-    def _members_or_extensions(self, file: SyntaxFile, values: Values, node: SyntaxNode) -> list[NamePlace]:
+    def members_or_extensions(self, file: SyntaxFile, values: Values, node: SyntaxNode) -> list[NamePlace]:
         """Return the members of values that a name means, or else the visible extensions of them."""
         usage = self.usage_at(file, node.start_byte) or VALUE
         found = [at for value in values for at in self._members(value, file.text(node), usage)]
@@ -377,7 +346,7 @@ class KotlinStyle(PackageStyle):
 
     def _initial_values(self, file: SyntaxFile, outer: SyntaxNode, declared: SyntaxNode) -> Values:
         if outer.type == "lambda_parameters":
-            return self._lambda_parameter(file, up(outer), outer.named_children.index(declared))
+            return self._calls.lambda_parameter(file, up(outer), outer.named_children.index(declared))
         given = declared.next_named_sibling or NO_NODE
         if outer.type == "for_statement":
             return self.resolver.elements(self.resolver.values(file, given))
@@ -391,7 +360,7 @@ class KotlinStyle(PackageStyle):
     def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return what calls, and objects that are written there, are."""
         if node.type == "call_expression":
-            return self._results_of_call(file, syntax.read_call(node))
+            return self._calls.results(file, syntax.read_call(node))
         return (Value("instance", NamePlace(file.path, node.start_byte)),) if node.type == "object_literal" else None
 
     def _last_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
@@ -405,73 +374,6 @@ class KotlinStyle(PackageStyle):
     def _body_values(self, file: SyntaxFile, function: SyntaxNode) -> Values:
         given = get(function, "@function_body", "$")
         return self.resolver.values(file, given) if given and given.type != "block" else (EXTERNAL,)
-
-    def _results_of_call(self, file: SyntaxFile, call: syntax.KotlinCall) -> Values:
-        name, holders = file.text(call.name), self.resolver.values(file, call.holder)
-        if call.holder and name in PASSED_ON:
-            return holders
-        if name in GIVING_LAST and call.trailing:
-            return self._last_values(file, call.trailing)
-        called = self._called_values(file, call)
-        if called or not holders or any(value.kind != "external" for value in holders):
-            return self.resolver.results(called)
-        elements = [one for value in holders if value.arguments for one in value.arguments[-1]]
-        if elements and name in ELEMENTS:
-            return (*elements, *holders)
-        return () if call.trailing or elements else (Value("external", name="()"),)
-
-    def _called_values(self, file: SyntaxFile, call: syntax.KotlinCall) -> Values:
-        """Return the functions and classes that a call may mean."""
-        if not call.holder:
-            return self.resolver.values(file, call.callee)
-        holders = self.resolver.values(file, call.holder)
-        return self.resolver.place_values(self._members_or_extensions(file, holders, call.name))
-
-    # -- lambdas --
-
-    def _lambda_receiver(self, file: SyntaxFile, node: SyntaxNode) -> tuple[Values, bool]:
-        given = syntax.call_of_lambda(node)
-        if given is None:
-            return (), True
-        call, name = given[0], file.text(given[0].name)
-        wanted = self._lambda_type(file, *given)
-        if wanted is not None:
-            first = get(wanted[1], ".")
-            values = self.resolver.type_values(wanted[0], first) if first.type in syntax.TYPES else ()
-            return values, bool(values) or first.type not in syntax.TYPES
-        if name not in WITH_RECEIVER:
-            return (), name in EACH or name in WITH_VALUE
-        holder = call.holder
-        if not holder and name == "with" and call.arguments:
-            holder = get(call.arguments[0], "$")
-        values = self.resolver.values(file, holder)
-        return values, bool(values) or not holder
-
-    def _lambda_type(
-        self, file: SyntaxFile, call: syntax.KotlinCall, position: int, name: SyntaxNode
-    ) -> tuple[SyntaxFile, SyntaxNode] | None:
-        """Return the type of functions that a parameter has which gets a lambda."""
-        for other, parameters in self._signatures(self._called_values(file, call)):
-            named = [one for one in parameters if name and other.text(get(one, "@identifier")) == file.text(name)]
-            chosen = named or parameters[position:][:1]
-            written = syntax.function_type(get(chosen[-1], syntax.TYPE)) if chosen else NO_NODE
-            if written:
-                return other, written
-        return None
-
-    def _lambda_parameter(self, file: SyntaxFile, node: SyntaxNode, position: int) -> Values:
-        given = syntax.call_of_lambda(node)
-        if given is None:
-            return ()
-        wanted = self._lambda_type(file, *given)
-        if wanted is not None:
-            parameters = syntax.function_parameters(wanted[1])[position:]
-            return self.resolver.type_values(wanted[0], parameters[0]) if parameters else ()
-        name = file.text(given[0].name)
-        values = self.resolver.values(file, given[0].holder) if position == 0 else ()
-        if name in WITH_VALUE:
-            return values
-        return self.resolver.elements(values) if name in EACH else ()
 
 
 @lru_cache(maxsize=1024)

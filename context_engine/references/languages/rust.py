@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from posixpath import dirname, join
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +14,7 @@ from context_engine.references.nodes import NO_NODE, ancestors, around, get, up
 from context_engine.references.values import Meaning, NamePlace, Value, Values
 
 if TYPE_CHECKING:
+    from context_engine.references.project_files import ProjectFiles
     from context_engine.references.resolver import Resolver
     from context_engine.references.symbol_graph import SymbolDefinition
 
@@ -44,14 +45,57 @@ CHAIN_MAX = 40
 """Questions about paths inside of each other."""
 
 
+class RustModules:
+    """The crates and modules of a project, by the places of their files."""
+
+    def __init__(self, project: ProjectFiles) -> None:
+        self._project = project
+        self._paths = project.paths
+
+    @cached_property
+    def crates(self) -> dict[str, str]:
+        """The root files of the library crates of the project by their names in code."""
+        found: dict[str, str] = {}
+        for path in self._paths.by_suffix("Cargo.toml"):
+            data = self._project.load(path)
+            named, library = _PACKAGE.search(data), _LIBRARY.search(data)
+            root = join(dirname(path), library[1].decode() if library else "src/lib.rs")
+            if named and root in self._paths:
+                found.setdefault(named[1].decode().replace("-", "_"), root)
+        return found
+
+    def crate_roots(self, path: str) -> list[str]:
+        """Return the root files of the crate that a file is in; a package may have a library and a program."""
+        folder, roots = path, list[str]()
+        while folder and not roots:
+            folder = dirname(folder)
+            roots = [root for root in (join(folder, name) for name in ROOTS) if root in self._paths]
+        return [path] if path in roots or not roots else roots
+
+    def parent(self, path: str) -> Values:
+        """Return the module above the one of a file."""
+        folder, _, name = path.rpartition("/")
+        if name in ROOTS:
+            return ()
+        above = dirname(folder) if name == "mod.rs" else folder
+        candidates = [join(above, root) for root in ("mod.rs", *ROOTS)] + ([f"{above}.rs"] if above else [])
+        found = [one for one in candidates if one in self._paths and one != path]
+        return tuple(Value("module", NamePlace(one)) for one in found)
+
+    def file_of(self, file: SyntaxFile, node: SyntaxNode, name: str) -> str:
+        """Return the file of `mod name;`."""
+        folder, _, own = file.path.rpartition("/")
+        above = [file.text(get(outer, "name")) for outer in ancestors(node) if outer.type == "mod_item"]
+        stem = "" if own in (*ROOTS, "mod.rs") else own.removesuffix(".rs")
+        base = join(folder, stem, *reversed(above), name)
+        return next((path for path in (f"{base}.rs", f"{base}/mod.rs") if path in self._paths), "")
+
+
 class RustStyle(ModuleStyle):
     """The rules of Rust."""
 
     joins_members = True
-
-    def gives_own_types(self, name: str) -> bool:
-        """Whether what a library gives is a type of its own."""
-        return name != ""
+    libraries_give_own_types = True
 
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition: one that is not public."""
@@ -59,8 +103,9 @@ class RustStyle(ModuleStyle):
 
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)
+        self._modules = RustModules(self.project)
         self._running: set[tuple[str, int, str]] = set()
-        self._impls: dict[str, list[tuple[SyntaxFile, NameBinding]]] = {}
+        self._impl_bindings = cache(self._find_impl_bindings)
 
     # -- imports --
 
@@ -112,22 +157,18 @@ class RustStyle(ModuleStyle):
     def _root_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return the module that `crate`, `self` or `super` is at an offset."""
         if name == "crate":
-            return tuple(Value("module", NamePlace(path)) for path in self._crate_roots(file.path))
+            return tuple(Value("module", NamePlace(path)) for path in self._modules.crate_roots(file.path))
         inline = [number for number in file.around(offset) if file.scopes[number].node.type == "mod_item"]
         if name == "super" and not inline:
-            return self._parent_module(file.path)
+            return self._modules.parent(file.path)
         inline = inline if name == "self" else inline[1:]
         return self.class_of_scope(file, inline[0], "class") if inline else (Value("module", NamePlace(file.path)),)
 
     def _crate(self, file: SyntaxFile, name: str) -> Values:
-        root = self._crates.get(name)
+        root = self._modules.crates.get(name)
         return (Value("module", NamePlace(root)),) if root else (Value("external", name=name),)
 
     # -- modules --
-
-    def submodule(self, module: Value, name: str) -> Values:
-        """Return the module above a module for `super`."""
-        return self._parent_module(module.place.path) if name == "super" else ()
 
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name at the top of a module, those that it passes on included."""
@@ -164,49 +205,11 @@ class RustStyle(ModuleStyle):
             bound = [(file, one) for file in self.read_defining(name) for one in file.bindings(name)]
             macros = [(other, one) for other, one in bound if one.statement.type == "macro_definition"]
             return [place for other, one in macros for place in places_of(other, [one])]
-        for number in file.around(offset):
-            found = self._from_globs(file, name, number, set())
-            if found:
-                return found
-        is_open = name in self._crates if _is_path_head(node) else bool(_globs(file))
+        brought = (self._from_globs(file, name, number, set()) for number in file.around(offset))
+        if found := next(filter(None, brought), []):
+            return found
+        is_open = name in self._modules.crates if _is_path_head(node) else bool(_globs(file))
         return None if is_open else []
-
-    @cached_property
-    def _crates(self) -> dict[str, str]:
-        """The root files of the library crates of the project by their names in code."""
-        found: dict[str, str] = {}
-        for path in self.project.paths.by_suffix("Cargo.toml"):
-            data = self.project.load(path)
-            named, library = _PACKAGE.search(data), _LIBRARY.search(data)
-            root = join(dirname(path), library[1].decode() if library else "src/lib.rs")
-            if named and root in self.project.paths:
-                found.setdefault(named[1].decode().replace("-", "_"), root)
-        return found
-
-    def _crate_roots(self, path: str) -> list[str]:
-        """Return the root files of the crate that a file is in; a package may have a library and a program."""
-        folder, roots = path, list[str]()
-        while folder and not roots:
-            folder = dirname(folder)
-            roots = [root for root in (join(folder, name) for name in ROOTS) if root in self.project.paths]
-        return [path] if path in roots or not roots else roots
-
-    def _parent_module(self, path: str) -> Values:
-        folder, _, name = path.rpartition("/")
-        if name in ROOTS:
-            return ()
-        above = dirname(folder) if name == "mod.rs" else folder
-        candidates = [join(above, root) for root in ("mod.rs", *ROOTS)] + ([f"{above}.rs"] if above else [])
-        found = [one for one in candidates if one in self.project.paths and one != path]
-        return tuple(Value("module", NamePlace(one)) for one in found)
-
-    def _module_file(self, file: SyntaxFile, node: SyntaxNode, name: str) -> str:
-        """Return the file of `mod name;`."""
-        folder, _, own = file.path.rpartition("/")
-        above = [file.text(get(outer, "name")) for outer in ancestors(node) if outer.type == "mod_item"]
-        stem = "" if own in (*ROOTS, "mod.rs") else own.removesuffix(".rs")
-        base = join(folder, stem, *reversed(above), name)
-        return next((path for path in (f"{base}.rs", f"{base}/mod.rs") if path in self.project.paths), "")
 
     # -- names with a meaning of their own --
 
@@ -324,7 +327,7 @@ class RustStyle(ModuleStyle):
         if node.type == "mod_item" and get(node, "body"):
             return self._members_of_scope(file, scope, name, {f"{file.path}:{scope}:{name}"})
         if node.type == "mod_item":
-            path = self._module_file(file, node, file.text(named))
+            path = self._modules.file_of(file, node, file.text(named))
             return self.resolver.module_member(Value("module", NamePlace(path)), name) or [] if path else []
         own = NamePlace(file.path, named.start_byte)
         found: list[NamePlace] = []
@@ -335,13 +338,11 @@ class RustStyle(ModuleStyle):
                 found += self._impl_member(other, binding, own)
         return found
 
-    def _impl_bindings(self, name: str) -> list[tuple[SyntaxFile, NameBinding]]:
-        """Return everything of a name that is in an impl block, which is read once for each name."""
-        if name not in self._impls:
-            files = [file for file in self.read_defining(name) if file.rules.style == "rust"]
-            bound = [(file, one) for file in files for one in file.bindings(name) if one.scope >= 0]
-            self._impls[name] = [(file, one) for file, one in bound if file.scopes[one.scope].node.type == "impl_item"]
-        return self._impls[name]
+    def _find_impl_bindings(self, name: str) -> list[tuple[SyntaxFile, NameBinding]]:
+        """Return everything of a name that is in an impl block."""
+        files = [file for file in self.read_defining(name) if file.rules.style == "rust"]
+        bound = [(file, one) for file in files for one in file.bindings(name) if one.scope >= 0]
+        return [(file, one) for file, one in bound if file.scopes[one.scope].node.type == "impl_item"]
 
     def _impl_member(self, file: SyntaxFile, binding: NameBinding, owner: NamePlace) -> list[NamePlace]:
         """Return a member of an impl block of a type, and what it implements of a trait."""
@@ -374,8 +375,6 @@ class RustStyle(ModuleStyle):
             return self._bounds(file, binding)
         if binding.role not in ("variable", "parameter", "loop"):
             return None
-        if kind == "closure_parameters":
-            return ()
         path = _pattern_path(binding)
         return self._matched_values(file, binding, path) if path or kind == "match_pattern" else None
 
