@@ -153,7 +153,8 @@ class Renamer:
                 details={"path": source.path},
             )
         paths = [one.path for one in sources]
-        uses = self._symbols.find_definition_uses(source.path, last, symbol.line, paths)
+        with self._symbols.renames() as renames:
+            uses = renames.find_definition_uses(source.path, last, symbol.line, paths)
         if uses is None:
             raise InvalidArgument(
                 f"the uses of {source.qualified_names[number]} cannot be resolved", details={"path": source.path}
@@ -177,7 +178,8 @@ class Renamer:
             for number, symbol in enumerate(source.outline.symbols):
                 is_owner = symbol.kind in CALLED and _is_called(source.qualified_names[number], owner)
                 if is_owner and is_under(source.path, under):
-                    uses = self._symbols.find_parameter_uses(source.path, symbol.name, symbol.line, own, paths) or {}
+                    with self._symbols.renames() as renames:
+                        uses = renames.find_parameter_uses(source.path, symbol.name, symbol.line, own, paths) or {}
                     inside = [at for at in source.found if symbol.start <= at.start < symbol.stop]
                     at = next((at for at in inside if (source.path, at.line, at.column) in uses), None)
                     if at is not None:
@@ -239,11 +241,12 @@ class Renamer:
             other = self._files.read(path, new_name) if path != own.path else None
             outer = [one for one in other.outline.symbols if one.parent < 0 and not one.owner] if other else []
             taken += [(path, one.line) for one in outer if one.name == new_name]
-        if symbol.kind == PARAMETER:
-            found = self._symbols.find_captures(own.path, new_name, [(target.at.line, target.at.column)])
-            taken += [(own.path, line) for line in found if symbol.first <= line <= symbol.last]
-        elif target.is_member:
-            taken += self._symbols.find_members_in_the_way(own.path, symbol.name, symbol.line, new_name)
+        with self._symbols.renames() as renames:
+            if symbol.kind == PARAMETER:
+                found = renames.find_captures(own.path, new_name, [(target.at.line, target.at.column)])
+                taken += [(own.path, line) for line in found if symbol.first <= line <= symbol.last]
+            elif target.is_member:
+                taken += renames.find_members_in_the_way(own.path, symbol.name, symbol.line, new_name)
         _refuse_taken(new_name, taken)
 
     def _find_captures(
@@ -257,8 +260,9 @@ class Renamer:
                         yield source.path, other.line
         elif not target.is_member:
             plain = [(at.line, at.column) for at in sure if not _is_looked_up(source, at)]
-            for line in self._symbols.find_captures(source.path, new_name, plain):
-                yield source.path, line
+            with self._symbols.renames() as renames:
+                lines = renames.find_captures(source.path, new_name, plain)
+            yield from ((source.path, line) for line in lines)
 
     # -- as edits --
 

@@ -57,7 +57,7 @@ BY_TYPES = {
 """Why a place is not certain, by what is resolved."""
 
 UseCertainties = Mapping[tuple[str, int, int], str]
-"""Certainties of the uses of a definition, by path, line and column: see `SymbolService.find_definition_uses`."""
+"""Certainties of the uses of a definition, by path, line and column: see `RenameUses.find_definition_uses`."""
 
 
 @dataclass(frozen=True, slots=True)

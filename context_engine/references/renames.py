@@ -29,7 +29,14 @@ class RenameUses:
         self._project = graph.finder.resolver.project
 
     def find_definition_uses(self, path: str, name: str, line: int, paths: Sequence[str]) -> UseRows | None:
-        """Return what the uses of a definition in some files are; see `SymbolService.find_definition_uses`."""
+        """Return what the uses of a definition in some files are, by path, line and column from 1.
+
+        A use is `exact`, `likely`, `possible`, or `shared` where it may mean another member as well; the definition
+        itself, the methods that override it and those that it overrides are `definition`, or `outside` if they may
+        override one that is not in the project. A place that means something else is `other`, one that
+        is looked up in what is not known `unknown`, and the rest is left out. None if the names of the language are not
+        resolved.
+        """
         start = self._finder.place_of(path, name, line)
         if start is None:
             return None
@@ -67,7 +74,12 @@ class RenameUses:
     def find_parameter_uses(
         self, path: str, function: str, line: int, name: str, paths: Sequence[str]
     ) -> UseRows | None:
-        """Return what the uses of a parameter in some files are; see `SymbolService.find_parameter_uses`."""
+        """Return what the uses of a parameter in some files are, as `find_definition_uses` does.
+
+        `line` is that of the function's name. Parameters of the name in functions that override it, or that it
+        overrides, are `definition` as well. `possible`: a caller may use the name in a way that the text does not show.
+        None if there is no such parameter, or the language has no rules for it.
+        """
         start, file = self._finder.place_of(path, function, line), self._graph.parses.syntax(path)
         if start is None or file is None or not self._resolver.style(file).passes_by_name:
             return None

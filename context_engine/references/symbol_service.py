@@ -126,21 +126,6 @@ class SymbolService:
         notes = (*notes, *self._edges.notes())
         return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
 
-    def find_definition_uses(
-        self, path: str, name: str, line: int, paths: Sequence[str]
-    ) -> dict[tuple[str, int, int], str] | None:
-        """Return what the uses of a definition in some files are, by path, line and column from 1.
-
-        A use is `exact`, `likely`, `possible`, or `shared` where it may mean another member as well; the definition
-        itself, the methods that override it and those that it overrides are `definition`, or `outside` if they may
-        override one that is not in the project. A place that means something else is `other`, one that
-        is looked up in what is not known `unknown`, and the rest is left out. None if the names of the language are not
-        resolved.
-        """
-        graph = self._fresh_graph()
-        with self._question(graph):
-            return RenameUses(graph).find_definition_uses(path, name, line, paths)
-
     def list_uses(self, path: str, name: str, line: int, *, files_max: int) -> list[tuple[str, int]] | None:
         """List path and line of the sure and likely uses of a definition outside of itself and of imports, sorted.
 
@@ -151,36 +136,19 @@ class SymbolService:
         paths = graph.paths_with_word(name)
         if len(paths) > files_max:
             return None
-        found = self.find_definition_uses(path, name, line, paths)
+        with self._question(graph):
+            found = RenameUses(graph).find_definition_uses(path, name, line, paths)
         if found is None:
             return None
         uses = [place for place, what in found.items() if what in ("exact", "likely", "shared")]
         return sorted({(path, at) for path, at, column in uses if not graph.is_import(path, at, column)})
 
-    def find_members_in_the_way(self, path: str, name: str, line: int, new_name: str) -> list[tuple[str, int]]:
-        """Return where (path, line) a class, its bases or its subclasses have a member of the new name."""
+    @contextmanager
+    def renames(self) -> Generator[RenameUses]:
+        """Give what answers the questions of a rename about the files as they are now. Raises: NotIndexed."""
         graph = self._fresh_graph()
         with self._question(graph):
-            return RenameUses(graph).find_members_in_the_way(path, name, line, new_name)
-
-    def find_captures(self, path: str, new_name: str, plain: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the lines of a file where plain names at some places would get or hide a meaning with a new name."""
-        graph = self._fresh_graph()
-        with self._question(graph):
-            return RenameUses(graph).find_captures(path, new_name, plain)
-
-    def find_parameter_uses(
-        self, path: str, function: str, line: int, name: str, paths: Sequence[str]
-    ) -> dict[tuple[str, int, int], str] | None:
-        """Return what the uses of a parameter in some files are, as `find_definition_uses` does.
-
-        `line` is that of the function's name. Parameters of the name in functions that override it, or that it
-        overrides, are `definition` as well. `possible`: a caller may use the name in a way that the text does not show.
-        None if there is no such parameter, or the language has no rules for it.
-        """
-        graph = self._fresh_graph()
-        with self._question(graph):
-            return RenameUses(graph).find_parameter_uses(path, function, line, name, paths)
+            yield RenameUses(graph)
 
     def find_module_uses(self, path: str) -> list[ModuleUse]:
         """Return the places that mean a file in code of its language. Raises: NotIndexed."""

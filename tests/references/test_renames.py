@@ -405,7 +405,8 @@ def test_a_keyword_of_a_call_names_the_parameter_of_a_constructor_and_not_the_fi
     )
     with indexed(tree(tmp_path / "w", {"zoo.py": text})) as engine:
         assert [place.line for place in engine.edits.rename_symbol("Dog.name", "title").certain] == [11, 15, 15]
-        uses = engine.symbols.find_definition_uses("zoo.py", "name", 6, ["zoo.py"])
+        with engine.symbols.renames() as renames:
+            uses = renames.find_definition_uses("zoo.py", "name", 6, ["zoo.py"])
     assert uses is not None
     assert sorted(place for place, kind in uses.items() if kind in ("definition", "exact")) == [
         ("zoo.py", 6, 14), ("zoo.py", 14, 17)]  # fmt: skip

@@ -68,7 +68,8 @@ def test_a_function_is_found_by_its_path_and_by_the_type_of_its_receiver(
 
 
 def test_a_field_and_a_method_of_one_name_are_two_things(engine: Engine) -> None:
-    uses = engine.symbols.find_definition_uses("src/cage/mod.rs", "open", 9, ["src/cage/mod.rs", "src/main.rs"])
+    with engine.symbols.renames() as renames:
+        uses = renames.find_definition_uses("src/cage/mod.rs", "open", 9, ["src/cage/mod.rs", "src/main.rs"])
     assert uses is not None
     places = sorted((path, line) for (path, line, _), certainty in uses.items() if certainty != "other")
     assert places == [("src/cage/mod.rs", 9), ("src/main.rs", 12), ("src/main.rs", 13)]

@@ -21,6 +21,7 @@ def exact(names: str) -> dict[str, str]:
 def uses(engine: Engine, paths: Iterable[str], at: str, name: str, certainty: str = "exact") -> set[str]:
     """The uses of a definition `at` path:line that are so certain, as `file:line`."""
     path, _, line = at.rpartition(":")
-    found = engine.symbols.find_definition_uses(path, name, int(line), sorted(paths))
+    with engine.symbols.renames() as renames:
+        found = renames.find_definition_uses(path, name, int(line), sorted(paths))
     assert found is not None
     return {f"{place[0].rpartition('/')[2]}:{place[1]}" for place, kind in found.items() if kind == certainty}
