@@ -53,14 +53,9 @@ def find_occurrences(language: Language, data: bytes, name: str, grammars: Gramm
 
 def occurrence_at(data: bytes, start: int, stop: int, role: Role, kind: str = "") -> Occurrence:
     """Return a place with its line and column."""
-    return Occurrence(start, stop, *position_of(data, start), role, kind)
-
-
-def position_of(data: bytes, offset: int) -> tuple[int, int]:
-    """Return line and column of an offset in bytes, both from 1; columns count characters."""
-    line_start = data.rfind(b"\n", 0, offset) + 1
-    column = len(data[line_start:offset].decode("utf-8", "replace")) + 1
-    return data.count(b"\n", 0, offset) + 1, column
+    line_start = data.rfind(b"\n", 0, start) + 1
+    column = len(data[line_start:start].decode("utf-8", "replace")) + 1
+    return Occurrence(start, stop, data.count(b"\n", 0, start) + 1, column, role, kind)
 
 
 def find_whole_words(data: bytes, name: str, *, marked: bool = False) -> Iterator[tuple[int, int]]:

@@ -15,7 +15,7 @@ from tree_sitter import Tree
 from context_engine.languages.declarators import find_declared
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
-from context_engine.languages.name_occurrences import find_whole_words, position_of
+from context_engine.languages.name_occurrences import find_whole_words
 from context_engine.languages.syntax_trees import SyntaxNode, child_of, node_position, read_tree
 
 PATTERNS_MAX = 8
@@ -58,16 +58,6 @@ class Scope(NamedTuple):
     role: str
     node: SyntaxNode
 
-    @property
-    def start_line(self) -> int:
-        """The first line, from 1."""
-        return self.node.start_point[0] + 1
-
-    @property
-    def stop_line(self) -> int:
-        """The last line, from 1."""
-        return self.node.end_point[0] + 1
-
 
 class NameBinding(NamedTuple):
     """A place that gives a name a meaning.
@@ -98,7 +88,6 @@ class SyntaxFile:
         self.rules = language.resolution
         self.roles: Roles = read_roles(language.resolution.nodes)
         self.data = data
-        self.tree = tree
         self.root = cast("SyntaxNode", tree.root_node)
         self._bindings: dict[str, tuple[NameBinding, ...]] = {}
         self._words: dict[str, tuple[SyntaxNode, ...]] = {}
@@ -113,7 +102,9 @@ class SyntaxFile:
 
     def position_of(self, offset: int) -> tuple[int, int]:
         """Return line and column of an offset in bytes, both from 1; columns count characters."""
-        return position_of(self.data, offset)
+        line_start = self.data.rfind(b"\n", 0, offset) + 1
+        column = len(self.data[line_start:offset].decode("utf-8", "replace")) + 1
+        return self.data.count(b"\n", 0, offset) + 1, column
 
     def words(self, name: str) -> Iterator[tuple[int, int]]:
         """Yield the places of a name in the text, in bytes; in strings and comments as well."""

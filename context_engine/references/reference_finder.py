@@ -194,9 +194,8 @@ class ReferenceFinder:
         """Return the class that names its base at a line and column."""
         for number in range(1, len(file.scopes)):
             scope = file.scopes[number]
-            if scope.role not in ("class", "extends") or not scope.start_line <= line <= scope.stop_line:
-                continue
-            for node in self.resolver.style(file).base_nodes(file, scope.node):
+            is_class = scope.role in ("class", "extends")
+            for node in self.resolver.style(file).base_nodes(file, scope.node) if is_class else ():
                 first, last = file.position(node), (node.end_point[0] + 1, node.end_point[1] + 2)
                 if first <= (line, column) < last:
                     values = self.resolver.style(file).class_of_scope(file, number, "class")
