@@ -130,22 +130,12 @@ def redact_finding(finding: Finding, redact: Redact) -> Finding:
 
 def finding_to_json(finding: Finding) -> dict[str, Any]:
     """Return a finding as replies and the database contain it."""
+    lines = {"start": finding.span.first, "end": finding.span.last}
     return {
-        "id": finding.id,
-        "rule": finding.rule,
-        "source": finding.source,
-        "title": finding.title,
-        "body": finding.body,
-        "priority": finding.priority,
-        "category": finding.category,
+        **{name: getattr(finding, name) for name in "id rule source title body priority category".split()},
         "confidence_score": finding.confidence,
-        "code_location": {
-            "file_path": finding.path,
-            "line_range": {"start": finding.span.first, "end": finding.span.last},
-        },
-        "quote": finding.quote,
-        "is_on_changed_line": finding.is_on_changed_line,
-        "is_new": finding.is_new,
+        "code_location": {"file_path": finding.path, "line_range": lines},
+        **{name: getattr(finding, name) for name in ("quote", "is_on_changed_line", "is_new")},
         "evidence": list(finding.evidence),
         "suggestion": asdict(finding.suggestion) if finding.suggestion else None,
         "related": list(finding.related),

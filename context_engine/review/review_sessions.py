@@ -73,13 +73,6 @@ class StartedSession(NamedTuple):
     is_same: bool
 
 
-class FindingPage(NamedTuple):
-    """Some findings as replies contain them, and the cursor of the next; it is empty when no more follow."""
-
-    findings: Sequence[Mapping[str, Any]]
-    cursor: str
-
-
 # -- the job of one session --------------------------------------------------------------------------------------------
 
 
@@ -340,8 +333,10 @@ class ReviewSessions:
             self._run_here(session_id, self._open_job(session.request))
         return self.status(session_id)
 
-    def page(self, session_id: str, cursor: str, limit: int) -> FindingPage:
-        """Return the next findings: as they come while it runs; at the end, the final ones that were not shown yet.
+    def page(self, session_id: str, cursor: str, limit: int) -> tuple[Sequence[Mapping[str, Any]], str]:
+        """Return the next findings and the cursor of those after them; it is empty when no more follow.
+
+        They come as they are found while the session runs; at the end, the final ones that were not shown yet.
 
         Raises: ReviewNotFound, InvalidArgument (not a cursor of this product).
         """
@@ -349,11 +344,11 @@ class ReviewSessions:
         outcome, streamed = self.outcome(session_id), self._list_streamed(self._read(session_id))
         if not outcome:
             rows = streamed[after : after + limit]
-            return FindingPage(rows, str(after + len(rows)))
+            return rows, str(after + len(rows))
         shown = {finding["id"] for finding in streamed[:after]}
         left = [finding for finding in outcome["findings"] if finding["id"] not in shown]
         end = offset + limit
-        return FindingPage(left[offset:end], f"{after}+{end}" if end < len(left) else "")
+        return left[offset:end], f"{after}+{end}" if end < len(left) else ""
 
     def findings(self, session_id: str) -> Sequence[Mapping[str, Any]]:
         """Return all findings: the final ones, or those so far. Raises: ReviewNotFound."""

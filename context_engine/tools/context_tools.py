@@ -100,9 +100,9 @@ def get_context(
         counted[:] = [(candidate, estimate_max_tokens(text))]
         return max(counted[0][1] - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
-    step = _find_step(engine, plan_id) if plan_id else None
+    words, facts = _describe_step(engine, plan_id) if plan_id else ("", ())
     wish = BundleRequest(
-        f"{query}\n{step.words}" if step else query,
+        f"{query}{words}",
         limit,
         min(token_budget, chars_max // CHARS_PER_TOKEN),
         Filter(include_paths=include, exclude_paths=exclude),
@@ -111,7 +111,7 @@ def get_context(
         include_memories,
         include_summaries,
         external_sources,
-        (step.fact,) if step else (),
+        facts,
         find_shown(call, repeat, query, token_budget, limit, include, exclude),
     )
     best = build_bundle(wish, engine, team, excess)
@@ -181,15 +181,11 @@ def _shorten_prompt(text: str, prompt: str) -> str:
     return text.replace(prompt, shorten_line(prompt, 0, ORIGINAL_CHARS_MAX), 1)
 
 
-class _PlanStep(NamedTuple):
-    """The current step of a plan: the words to search with, and a line about it."""
+def _describe_step(engine: "Engine", plan_id: str) -> tuple[str, tuple[str, ...]]:
+    """Return the words of the step in progress, else of the next one, and a line about it; nothing when none is left.
 
-    words: str
-    fact: str
-
-
-def _find_step(engine: "Engine", plan_id: str) -> "_PlanStep | None":
-    """Return the step in progress, else the next one; None when none is left. Raises: PlanNotFound."""
+    Raises: PlanNotFound.
+    """
     loaded = engine.plans.repository.load(plan_id)
     now = loaded.execution
     uid = (*now.current, now.next, *now.ready)[0] if now and (now.current or now.ready) else ""
@@ -198,8 +194,8 @@ def _find_step(engine: "Engine", plan_id: str) -> "_PlanStep | None":
             criteria = "; ".join(step.acceptance_criteria)
             done_when = f"; done when: {criteria}" if criteria else ""
             fact = f"{loaded.plan.id}, step {number}: {step.title}{done_when}"
-            return _PlanStep(f"{step.title} {' '.join(sorted(step.files))}", fact)
-    return None
+            return f"\n{step.title} {' '.join(sorted(step.files))}", (fact,)
+    return "", ()
 
 
 def _sections(made: EnhancedPrompt) -> dict[str, Any]:

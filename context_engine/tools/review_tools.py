@@ -320,12 +320,12 @@ def get_review_status(
     reply = {name: value for name, value in fields.items() if value not in (None, "", [])}
     if not include_findings:
         return Reply(compact_json(reply))
-    page = sessions.page(session_id, cursor, limit)
+    found, next_cursor = sessions.page(session_id, cursor, limit)
     room = engine.settings.result_chars_max - len(compact_json(reply))
-    shown = take_fitting_rows(page.findings, chars_max=room, least=1)
-    if len(shown) < len(page.findings):  # the others come with the next call
-        page = sessions.page(session_id, cursor, len(shown))
-    return Reply(compact_json(reply | {"findings": shown, "next_cursor": page.cursor or None}))
+    shown = take_fitting_rows(found, chars_max=room, least=1)
+    if len(shown) < len(found):  # the others come with the next call
+        _, next_cursor = sessions.page(session_id, cursor, len(shown))
+    return Reply(compact_json(reply | {"findings": shown, "next_cursor": next_cursor or None}))
 
 
 @tool(touches="records")

@@ -128,15 +128,6 @@ class Hints:
     open_world: bool = False
 
 
-HINTS: Mapping[Touches, Hints] = {
-    "nothing": Hints(read_only=True, destructive=False, idempotent=True),
-    "index": Hints(read_only=False, destructive=False, idempotent=True),
-    "records": Hints(read_only=False, destructive=False, idempotent=False),
-    "files": Hints(read_only=False, destructive=True, idempotent=False),
-    "anything": Hints(read_only=False, destructive=True, idempotent=False),
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A tool that an agent can call; for `always_load` see `meta`.
@@ -183,8 +174,11 @@ class Tool:
     @property
     def hints(self) -> Hints:
         """Return the annotations that follow from what it touches."""
-        base = HINTS[self.touches]
-        return replace(base, destructive=base.destructive or self.destructive)
+        return Hints(
+            read_only=self.touches == "nothing",
+            destructive=self.destructive or self.touches in ("files", "anything"),
+            idempotent=self.touches in ("nothing", "index"),
+        )
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -58,10 +58,10 @@ def test_what_one_machine_finds_another_tells_with_the_same_cursors(machine: Cal
     here.gate.open(1)
     session = here.start()
     here.gate.await_begun(2)
-    first = here.sessions.page(session, "", 3)
+    _, cursor = here.sessions.page(session, "", 3)
     assert there.sessions.status(session).status == "running"
-    rest = there.sessions.page(session, first.cursor, 100)
-    assert rest == here.sessions.page(session, first.cursor, 100)
+    rest = there.sessions.page(session, cursor, 100)
+    assert rest == here.sessions.page(session, cursor, 100)
     here.gate.open()
     assert here.ended(session) == there.ended(session) == "completed"
     assert there.sessions.findings(session) == here.sessions.findings(session) != []

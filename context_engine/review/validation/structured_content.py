@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine.context import Claim, RepositoryFacts, check_claims, format_problem
 from context_engine.errors import CallError, InvalidArgument
-from context_engine.review.finding import CATEGORIES
 from context_engine.review.second_pass import SCHEMA, make_claim
 from context_engine.review.validation.validation_request import report
 from context_engine.text import compile_linear, parse_diff
@@ -24,34 +23,26 @@ if TYPE_CHECKING:
 Schema = Mapping[str, Any]
 
 PATTERN_CHARS_MAX = 200
+_DRAFTED: Schema = SCHEMA["properties"]["findings"]["items"]
+"""A finding as a second pass sends it."""
+_TEXT = {"type": "string"}
+_LINE = {"type": "integer", "minimum": 1}
+_RANGE = {"type": "object", "required": ["start", "end"], "properties": {"start": _LINE, "end": _LINE}}
 _FINDING = {
     "type": "object",
     "required": ["title", "body", "priority", "confidence_score", "code_location"],
     "properties": {
+        **{name: _DRAFTED["properties"][name] for name in ("priority", "confidence_score", "category")},
         "title": {"type": "string", "minLength": 1},
-        "body": {"type": "string"},
-        "priority": {"type": "integer", "minimum": 0, "maximum": 3},
-        "confidence_score": {"type": "number", "minimum": 0, "maximum": 1},
-        "category": {"enum": list(CATEGORIES)},
+        "body": _TEXT,
         "code_location": {
             "type": "object",
             "required": ["line_range"],
-            "properties": {
-                "line_range": {
-                    "type": "object",
-                    "required": ["start", "end"],
-                    "properties": {
-                        "start": {"type": "integer", "minimum": 1},
-                        "end": {"type": "integer", "minimum": 1},
-                    },
-                },
-                "file_path": {"type": "string"},
-                "absolute_file_path": {"type": "string"},
-            },
+            "properties": {"line_range": _RANGE, "file_path": _TEXT, "absolute_file_path": _TEXT},
         },
     },
 }
-"""A finding as replies contain it; SCHEMA of `second_pass` is the one that a second pass sends."""
+"""A finding as replies contain it."""
 
 
 def check_diff(text: str) -> Iterator[Finding]:
@@ -90,7 +81,7 @@ def check_findings(value: Any, facts: RepositoryFacts | None) -> Iterator[Findin
     for number, row in enumerate(rows if isinstance(rows, list) else [rows]):
         place = f"findings[{number}]"
         is_draft = isinstance(row, Mapping) and "file_path" in row
-        schema = SCHEMA["properties"]["findings"]["items"] if is_draft else _FINDING
+        schema = _DRAFTED if is_draft else _FINDING
         errors = list(find_schema_errors(row, schema, rule="finding-schema", prefix=place))
         yield from errors
         if not errors:
