@@ -156,17 +156,6 @@ def test_the_folders_of_a_client_are_asked_through_the_relay(home: DaemonHome, s
 # -- ends -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_client_that_goes_leaves_the_daemon(home: DaemonHome, shop: Path, number: signal.Signals) -> None:
-    with serve(home, shop) as wire:
-        wire.shake_hands()
-        wire.text("find_symbol", name="add_up")
-        assert status(home)["sessions"] == 1
-        wire.process.send_signal(number)
-        wire.process.wait()
-        wait_for(lambda: status(home)["sessions"] == 0)
-
-
 def test_no_call_is_lost_when_the_daemon_is_killed(home: DaemonHome, tmp_path: Path) -> None:
     for round_number in range(KILLS):
         root = tree(tmp_path / f"work{round_number}", FILES)
@@ -195,17 +184,6 @@ def test_no_call_is_lost_when_the_daemon_is_killed(home: DaemonHome, tmp_path: P
             assert len(wire.lines) == len({json.loads(line).get("id") for line in wire.lines})
             assert wire.end() == 0
         wait_for(lambda: not home.pids())
-    home.start()
-
-
-def test_a_server_finds_its_daemon_stopped_and_goes_on_alone(home: DaemonHome, shop: Path) -> None:
-    with serve(home, shop) as wire:
-        wire.shake_hands()
-        wire.text("find_symbol", name="add_up")
-        assert home.ctx("daemon", "stop").returncode == 0
-        assert "shop/till.py" in wire.text("find_symbol", name="add_up")
-        assert home.ask(kind="status") is None
-        assert wire.end() == 0
     home.start()
 
 

@@ -316,15 +316,6 @@ def test_an_argument_of_ten_megabytes_is_refused_by_its_call_and_a_longer_line_i
         assert wire.end() == 0
 
 
-def test_fifty_calls_at_once_are_each_answered_once(repository: Path) -> None:
-    with Wire(repository) as wire:
-        wire.shake_hands()
-        for ident in range(1_000, 1_050):
-            wire.send(line("tools/call", ident, name="find_symbol", arguments={"name": "total"}).decode())
-        assert sorted(wire.next()["id"] for _ in range(50)) == list(range(1_000, 1_050))
-        assert wire.end() == 0
-
-
 @POSIX
 def test_a_client_that_does_not_read_the_log_is_served_all_the_same(repository: Path) -> None:
     reading, writing = os.pipe()
@@ -345,14 +336,3 @@ def test_a_client_that_does_not_read_the_log_is_served_all_the_same(repository: 
         process.stdin.close()
         assert process.wait(timeout=ENDED_S) == 0
     os.close(reading)
-
-
-def test_each_call_leaves_one_line_of_json_on_stderr(repository: Path) -> None:
-    with Wire(repository) as wire:
-        wire.shake_hands()
-        wire.call("find_symbol")
-        wire.end()
-        calls = [each for each in (json.loads(text) for text in wire.log) if each["event"] == "call"]
-        assert [(each["tool"], each["ok"], each["error"]) for each in calls] == [
-            ("find_symbol", False, "INVALID_ARGUMENT")
-        ]
