@@ -19,7 +19,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from context_engine.edit import EditResult, EditService, FileEdit, Patch, content_of, diff_versions, format_diff
+from context_engine.edit import (
+    EditedFile,
+    EditResult,
+    EditService,
+    FileEdit,
+    Patch,
+    content_of,
+    diff_versions,
+    format_diff,
+)
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
 from context_engine.model import ChangeObjections
 from context_engine.plans.model import Plan, PlanStep
@@ -56,15 +65,6 @@ class VerificationCheck(NamedTuple):
     says: str = ""
 
 
-class VerifiedFile(NamedTuple):
-    """A changed file and the syntax report of its edit; None as content: the file does not exist."""
-
-    path: str
-    before: bytes | None
-    after: bytes | None
-    syntax: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
     """All checks. It passed when none failed, and is whole when every check could be run."""
@@ -92,7 +92,7 @@ class ChangeVerifier:
 
     def verify(
         self,
-        files: Sequence[VerifiedFile],
+        files: Sequence[EditedFile],
         level: Level,
         cancel: threading.Event | None = None,
         named: Sequence[str] = (),
@@ -103,7 +103,7 @@ class ChangeVerifier:
         """
         checks: list[VerificationCheck] = []
         if level != "none":
-            checks += [_check_syntax(file) for file in files if file.after is not None]
+            checks += [_check_syntax(file) for file in files if file.new_data is not None]
         if level in ("lint", "tests"):
             checks += self._check_changes(files)
         if level == "tests" and VerificationResult(tuple(checks)).passed:  # a test run may take minutes
@@ -114,9 +114,9 @@ class ChangeVerifier:
             checks += [*ran, *left_out] or [VerificationCheck("tests", "", None, NOT_ALLOWED)]
         return VerificationResult(tuple(checks))
 
-    def _check_changes(self, files: Sequence[VerifiedFile]) -> list[VerificationCheck]:
+    def _check_changes(self, files: Sequence[EditedFile]) -> list[VerificationCheck]:
         """Run a linter over copies of both versions, and a review: new lint, a secret, a removed name in use."""
-        diff = "".join(diff_versions(file.path, file.before, file.after) for file in files)
+        diff = "".join(diff_versions(file.path, file.old_data, file.new_data) for file in files)
         if self._review is None or not diff:
             return []
         try:
@@ -142,7 +142,7 @@ class ChangeVerifier:
         return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{output}".strip())
 
 
-def _check_syntax(file: VerifiedFile) -> VerificationCheck:
+def _check_syntax(file: EditedFile) -> VerificationCheck:
     """Check what the parser says. New errors fail; files without a parser are passed over."""
     passed = None if file.syntax.startswith("syntax not checked") else not file.syntax.startswith("new syntax error")
     return VerificationCheck("syntax", file.path, passed, file.syntax)
@@ -266,11 +266,10 @@ class PlanExecutor:
                 with suppress(ContextEngineError):
                     self._tracking.fail(plan.id, step.uid, release=True, actor=session)
             raise
-        files = [VerifiedFile(str(file.path), file.old_data, file.new_data, file.syntax) for file in receipt.files]
         made = replace(
             before,
             applied=_applied_changes(receipt),
-            verified=self._verifier.verify(files, level, cancel, step.checks),
+            verified=self._verifier.verify(receipt.files, level, cancel, step.checks),
             backup_id=receipt.undo_id,
             remaining=_remaining(step, receipt),
             warnings=(*before.warnings, *others),

@@ -112,16 +112,9 @@ def render_difference(found: PlanDifference) -> str:
                 [number.get(uid, uid) for uid in uids] if isinstance(uids, list | tuple) else uids for uids in values
             ]
         rows.append([_field_name(change.path, number), change.type, *map(shorten_value, values)])
-    moved = [f"step {after} was step {before}" for before, after in found.moved.values()]
     head = f"Version {found.before.version} to {found.after.version}: {found.summary}."
     table = render_table(("field", "change", "before", "after"), rows) if rows else ""
-    graph, graph_line = found.graph_changes(), ""
-    paths = [graph["critical_path_before"], graph["critical_path_after"]]
-    if paths[0] != paths[1] or graph["duration_delta_h"]:
-        before, after = (" → ".join(number[uid] for uid in path) or "none" for path in paths)
-        longer = "" if graph["duration_delta_h"] is None else f"; {graph['duration_delta_h']:+g} h"
-        graph_line = f"Critical path: {before}, now {after}{longer}."
-    return _join([head, _render_list("", moved), table, graph_line])
+    return _join([head, table])
 
 
 def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import InvalidArgument
 from context_engine.model import ChangeObjections
-from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review, VerifiedFile
+from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import tree
 
 GOOD, BAD = b"def f():\n    return 1\n", b"def f(:\n    return 1\n"
 
 
-def edited(path: str, before: bytes | None, after: bytes | None) -> VerifiedFile:
-    return VerifiedFile(path, before, after, find_new_errors(before, after or b"", path, LANGUAGES, GRAMMARS).summary)
+def edited(path: str, before: bytes | None, after: bytes | None) -> Any:
+    syntax = find_new_errors(before, after or b"", path, LANGUAGES, GRAMMARS).summary
+    return SimpleNamespace(path=path, old_data=before, new_data=after, syntax=syntax)
 
 
 def verifier(root: Path, *commands: str) -> ChangeVerifier:
