@@ -53,7 +53,7 @@ class Mention(NamedTuple):
 
 _Found = tuple[int, int, Mention]
 """A mention, and where it starts and stops."""
-_OPEN_FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def parse_mentions(prompt: str) -> list[Mention]:
@@ -63,12 +63,12 @@ def parse_mentions(prompt: str) -> list[Mention]:
     """
     prompt = _URL.sub(lambda url: " " * len(url[0]), prompt)
     found: list[_Found] = []
-    for find in (_find_paths, _find_errors, _find_symbols):
+    for find in (_find_paths, _find_symbols):
         for start, stop, mention in find(prompt):
             fits = len(found) < FOUND_MAX and len(mention.name) <= NAME_CHARS_MAX
             if fits and not any(start < other[1] and other[0] < stop for other in found):
                 found.append((start, stop, mention))
-    fences = [match.span() for match in _OPEN_FENCE.finditer(prompt)]
+    fences = [match.span() for match in _FENCE.finditer(prompt)]
     mentions: dict[tuple[str, str, int], Mention] = {}
     for start, _, mention in sorted(found):
         if any(first <= start < last for first, last in fences):
@@ -81,7 +81,6 @@ def parse_mentions(prompt: str) -> list[Mention]:
 
 
 _URL = re.compile(r"https?://[^\s<>\"'`]+")
-_ERROR = re.compile(r"\b[A-Z]\w{1,80}(?:Error|Exception)\b")
 _SYMBOL = re.compile(
     r"(?<![\w./@$-])(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*)(?P<call>\(\))?(?![\w/-])"
 )
@@ -98,30 +97,26 @@ def _find_paths(prompt: str) -> Iterator[_Found]:
         yield found.start, found.stop, Mention(text, "path", found.path, found.line, certain, found.function)
 
 
-def _find_errors(prompt: str) -> Iterator[_Found]:
-    for match in _ERROR.finditer(prompt):
-        certain = _is_inline_code(prompt, *match.span())
-        yield *match.span(), Mention(match.group(), "error", match.group(), certain=certain)
-
-
 def _find_symbols(prompt: str) -> Iterator[_Found]:
-    """Find names in backticks, names that are called, and names that no natural language spells like that."""
+    """Find names of errors, names in backticks or that are called, and those that no natural language spells so."""
     for match in _SYMBOL.finditer(prompt):
         name = match["name"]
         if name.lower() in _ABBREVIATIONS or len(name.strip("_$")) < 2:
             continue
         is_code = _is_inline_code(prompt, *match.span())
+        is_error = name[0].isupper() and name.isidentifier() and name.endswith(("Error", "Exception"))
+        is_error = is_error and name not in ("Error", "Exception")
         is_joined = any(mark in name for mark in ("::", "#", "->")) or "_" in name.strip("_")
-        if is_code or match["call"] or is_joined or _CAMEL_CASE.search(name):
-            plain = name.replace("->", ".")
-            yield *match.span(), Mention(match.group(), "symbol", plain, certain=is_code or is_joined)
+        if is_code or match["call"] or is_joined or is_error or _CAMEL_CASE.search(name):
+            kind: MentionKind = "error" if is_error else "symbol"
+            certain = is_code or (is_joined and not is_error)
+            yield *match.span(), Mention(match.group(), kind, name.replace("->", "."), certain=certain)
 
 
 def _is_inline_code(prompt: str, start: int, stop: int) -> bool:
     return prompt[max(0, start - 1) : start] == "`" and prompt[stop : stop + 1] == "`"
 
 
-_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+(?:\[[ xX]?\][ \t]+)?(\S[^\n]*)", re.MULTILINE)
 
 

@@ -33,6 +33,7 @@ def named(prompt: str) -> list[tuple[str, str, int]]:
         ("/srv/zoo/cat.rb:7:in `purr'", [("path", "/srv/zoo/cat.rb", 7)]),
         ("rename `login` to sign_in", [("symbol", "login", 0), ("symbol", "sign_in", 0)]),
         ("call drain() or Pool.drain or Pool::drain", [("symbol", "drain", 0), ("symbol", "Pool::drain", 0)]),
+        ("an IOError and zoo.CatError", [("error", "IOError", 0), ("symbol", "zoo.CatError", 0)]),
         ("a KeyError and a PoolEmptyException", [("error", "KeyError", 0), ("error", "PoolEmptyException", 0)]),
         ("https://a.example/x_y/z.py).", []),
         ("run `pytest -q tests/test_a.py`", [("path", "tests/test_a.py", 0)]),
@@ -52,6 +53,7 @@ def test_what_is_named_is_found(prompt: str, found: list[tuple[str, str, int]]) 
         "Login fails when the password is empty. Why?",
         "a well-known state-of-the-art end-to-end test",
         "$5 is too much, and user@example.org agrees",
+        "Error: an Exception was raised",
     ],
 )
 def test_prose_names_nothing(prose: str) -> None:
