@@ -95,14 +95,8 @@ def redact(text: str, mode: Tier = "reply", *, path: str = "") -> RedactedText:
 
     `path` determines the kind of file. The result depends on no key, so it is the same on every machine.
     """
-    count = 0
-    for _ in range(REDACTION_ROUNDS_MAX):
-        secrets = [(secret, f"[masked {secret.kind}]") for secret in find_secrets(text, mode, path=path)]
-        if not secrets:
-            break
-        text = replace_secrets(text, secrets)
-        count += len(secrets)
-    return RedactedText(text, count)
+    spans = _find_labeled_spans(text, mode, path)
+    return RedactedText(_apply_labels(text, spans)[0], len(spans)) if spans else RedactedText(text, 0)
 
 
 def count_labels(text: str) -> Counter[str]:
@@ -379,9 +373,10 @@ def _find_labeled_spans(text: str, mode: Tier, path: str = "") -> list[_LabeledS
         if not found:
             break
         for secret in found:
-            start, stop = _to_original(origins, secret.start), _to_original(origins, secret.stop)
-            spans = [span for span in spans if not start <= span.start <= span.stop <= stop]
-            spans.append(_label_secret(((start, stop),), secret))
+            parts = tuple((_to_original(origins, start), _to_original(origins, stop)) for start, stop in secret.parts)
+            covers = parts[0][0], parts[-1][1]
+            spans = [span for span in spans if not covers[0] <= span.start <= span.stop <= covers[1]]
+            spans.append(_label_secret(parts, secret))
         spans.sort()
     return spans
 

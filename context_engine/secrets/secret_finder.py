@@ -606,6 +606,7 @@ def _find_in_runs(
             yield SecretSpan(parts[0][0], parts[-1][1], rule, parts)
     if search.mode == "strict":
         return
+    words = rules.words("broad" if search.mode == "broad" else "strict")
     for first, last in runs:
         blob = BLOB.search(data, first, last)
         if blob is None:
@@ -614,7 +615,7 @@ def _find_in_runs(
         inner = decode_blob(data[start : min(stop, start + BLOB_BYTES_MAX)])
         found = []
         if inner:
-            found = _find_at_words(inner, rules.words_in_base64(search.mode), search)
+            found = _find_at_words(inner, words, search)
         if found:
             yield SecretSpan(start, stop, max(found, key=strength).rule)
 
@@ -624,7 +625,7 @@ def _find_escaped(
 ) -> Iterator[SecretSpan]:
     """Find secrets of the strict tier that contain escapes."""
     for text in decode_parts(data, escapes):
-        for spot in _find_at_words(text.text, rules.strict, search):
+        for spot in _find_at_words(text.text, rules.words("strict"), search):
             for start, stop in parts_of(spot):
                 yield SecretSpan(*text.original(start, stop), spot.rule)
 

@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
+
+import msgspec
 
 from context_engine.errors import InvalidArgument
+from context_engine.storage import prepare_type
 from context_engine.text import ParseError, compile_linear, load_re2, read_toml
 
 Tier = Literal["strict", "reply", "broad"]
@@ -25,7 +28,9 @@ Place = Literal["start", "name", "near", "line", "file", "any name", "anywhere"]
 
 CONFIDENCE: Mapping[Tier, float] = {"strict": 0.95, "reply": 0.75, "broad": 0.75}
 """The share of correct findings per tier: strict rules know the shape of a key, broad ones its surroundings."""
-PLACES: tuple[Place, ...] = ("start", "name", "near", "line", "file", "any name", "anywhere")
+PLACES: tuple[Place, ...] = get_args(Place)
+TIERS: tuple[Tier, ...] = get_args(Tier)
+"""Each is searched with those before it."""
 THEIRS = 1_000_000
 """The rank of a user's rules, above all builtin ones."""
 USER_PATTERN_CHARS_MAX = 2_000
@@ -60,8 +65,17 @@ class Allowance:
     rules: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class SecretRule:
+_TOML_NAMES = {
+    "title": "description",
+    "pattern": "regex",
+    "words": "keywords",
+    "group": "secretGroup",
+    "verifier": "look",
+}
+"""The names of fields as gitleaks has them, and one of ours."""
+
+
+class SecretRule(msgspec.Struct, frozen=True, rename=_TOML_NAMES):
     """One kind of secret: words of which one must occur, a pattern, and a verifier of its matches.
 
     `rank` is its position in the file: a later rule is more specific, and names what several rules find. With `joins`
@@ -74,7 +88,7 @@ class SecretRule:
     words: tuple[str, ...] = ()
     place: Place = "anywhere"
     tier: Tier = "broad"
-    confidence: float = 0.75
+    confidence: float = 0.0
     kind: str = ""
     group: int = 0
     entropy: float = 0.0
@@ -86,6 +100,11 @@ class SecretRule:
     examples: tuple[str, ...] = ()
     counter_examples: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Derive what the rule does not state."""
+        msgspec.structs.force_setattr(self, "kind", self.kind or self.id.replace("-", " "))
+        msgspec.structs.force_setattr(self, "confidence", self.confidence or CONFIDENCE[self.tier])
+
 
 @dataclass(frozen=True)
 class SecretRules:
@@ -95,6 +114,7 @@ class SecretRules:
     skipped: tuple[str, ...] = ()
     allowances: tuple[Allowance, ...] = ()
     off: frozenset[str] = field(default_factory=frozenset)
+    _indexes: dict[Tier, WordIndex[SecretRule]] = field(default_factory=dict, compare=False)
 
     def extend(self, more: SecretRules) -> SecretRules:
         """Return these rules with those of a user. Redaction uses all builtin rules, whatever a user disables."""
@@ -110,32 +130,12 @@ class SecretRules:
         """The rules by the place of their words; those of a user apply `anywhere`."""
         return {place: tuple(rule for rule in self.rules if rule.place == place) for place in PLACES}
 
-    @cached_property
-    def strict(self) -> WordIndex[SecretRule]:
-        """The index of the words of strict rules."""
-        return _index_words(rule for rule in self.rules if rule.tier == "strict")
-
-    @cached_property
-    def reply(self) -> WordIndex[SecretRule]:
-        """The index of the words of strict and reply rules."""
-        return _index_words(rule for rule in self.rules if rule.tier != "broad")
-
-    @cached_property
-    def broad(self) -> WordIndex[SecretRule]:
-        """The index of the words of all rules."""
-        return _index_words(self.rules)
-
     def words(self, mode: Tier) -> WordIndex[SecretRule]:
-        """Return the index of the words of a tier and of stricter ones."""
-        if mode == "strict":
-            return self.strict
-        if mode == "reply":
-            return self.reply
-        return self.broad
-
-    def words_in_base64(self, mode: Tier) -> WordIndex[SecretRule]:
-        """Return the index of the words that are searched in base64: in replies only those of strict rules."""
-        return self.broad if mode == "broad" else self.strict
+        """Return the index of the words of a tier and of stricter ones; it is made once."""
+        if mode not in self._indexes:
+            tiers = TIERS[: TIERS.index(mode) + 1]
+            self._indexes[mode] = _index_words([rule for rule in self.rules if rule.tier in tiers])
+        return self._indexes[mode]
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -143,8 +143,7 @@ class SecretRules:
         return frozenset(rule.kind for rule in self.rules)
 
 
-def _index_words(rules: Iterable[SecretRule]) -> WordIndex[SecretRule]:
-    rules = tuple(rules)
+def _index_words(rules: Sequence[SecretRule]) -> WordIndex[SecretRule]:
     exact = [(word, rule) for rule in rules if rule.place in ("start", "near") for word in rule.words]
     loose = [(word, rule) for rule in rules if rule.place == "name" for word in rule.words]
     return WordIndex(exact, loose)
@@ -154,29 +153,8 @@ def _index_words(rules: Iterable[SecretRule]) -> WordIndex[SecretRule]:
 def builtin_rules() -> SecretRules:
     """Return the builtin rules."""
     text = (resources.files("context_engine.secrets") / "rules" / "secrets.toml").read_text("utf-8")
-    return SecretRules(
-        tuple(_builtin_rule(row, rank) for rank, row in enumerate(read_toml(text, is_ours=True)["rules"]))
-    )
-
-
-def _builtin_rule(row: Mapping[str, Any], rank: int) -> SecretRule:
-    return SecretRule(
-        id=row["id"],
-        title=row["description"],
-        pattern=row["regex"],
-        words=tuple(row.get("keywords", ())),
-        place=row["place"],
-        tier=row.get("tier", "broad"),
-        confidence=row.get("confidence", CONFIDENCE[row.get("tier", "broad")]),
-        kind=row.get("kind", row["id"].replace("-", " ")),
-        group=row.get("secretGroup", 0),
-        entropy=row.get("entropy", 0.0),
-        verifier=row.get("look", ""),
-        rank=rank,
-        joins=row.get("joins", True),
-        examples=tuple(row["examples"]),
-        counter_examples=tuple(row.get("counter_examples", ())),
-    )
+    rules = msgspec.convert(read_toml(text, is_ours=True)["rules"], prepare_type(tuple[SecretRule, ...]))
+    return SecretRules(tuple(msgspec.structs.replace(rule, rank=rank) for rank, rule in enumerate(rules)))
 
 
 # -- a user's rules ---------------------------------------------------------------------------------------------------
@@ -218,9 +196,9 @@ def _user_rule(row: Mapping[str, Any], label: str) -> SecretRule:
     path = str(row.get("path", ""))
     compile_pattern(path)
     return SecretRule(
-        id=label,
-        title=str(row.get("description") or label),
-        pattern=pattern,
+        label,
+        str(row.get("description") or label),
+        pattern,
         words=tuple(str(word) for word in row.get("keywords", ())),
         kind=label,
         rank=THEIRS,

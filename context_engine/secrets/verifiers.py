@@ -102,18 +102,13 @@ class SecretCandidate(NamedTuple):
 # -- what its own shape shows -----------------------------------------------------------------------------------------
 
 
-def is_not_placeholder(candidate: SecretCandidate) -> bool:
-    """Return whether the value is not a placeholder."""
-    return not is_placeholder(candidate.value)
-
-
 def is_mixed(candidate: SecretCandidate) -> bool:
     """Return whether letters are mixed with digits, or with each other as words never mix them.
 
     One in thirty random values of 16 to 20 letters and digits has no digit.
     """
     value = candidate.value
-    if not is_not_placeholder(candidate) or not any(map(str.isalpha, value)):
+    if is_placeholder(value) or not any(map(str.isalpha, value)):
         return False
     if any(map(str.isdigit, value)) or turns(value) >= TURNS_WITHOUT_DIGITS_MIN:
         return True
@@ -348,38 +343,20 @@ def is_service_key(candidate: SecretCandidate) -> bool:
     return is_certain(assignment, candidate.value)
 
 
-def looks_drawn(candidate: SecretCandidate) -> bool:
-    """Return whether the value looks random, where its surroundings are those of a secret."""
-    return is_drawn_or_id(candidate.value)
-
-
 def is_registry_login(candidate: SecretCandidate) -> bool:
     """Return whether the value is a login of a package registry."""
     assignment = candidate.assignment
     return (
-        assignment is not None and names_a_secret(assignment) and (looks_drawn(candidate) or is_basic_login(candidate))
+        assignment is not None
+        and names_a_secret(assignment)
+        and (is_drawn_or_id(candidate.value) or is_basic_login(candidate))
     )
-
-
-def is_chosen_password(candidate: SecretCandidate) -> bool:
-    """Return whether the value may be a password, where its surroundings are those of one."""
-    return is_chosen(candidate.value)
-
-
-def is_stated_password(candidate: SecretCandidate) -> bool:
-    """Return whether the value is not a placeholder, where its surroundings are certainly those of a password."""
-    return is_chosen(candidate.value) or is_password_of_letters(candidate.value)
 
 
 def is_password_hash(candidate: SecretCandidate) -> bool:
     """Return whether the value is a password hash behind a user name: `admin:$2y$10$...`."""
     before = candidate.data[max(0, candidate.start - 2) : candidate.start]
-    return len(before) == 2 and before[1:] == b":" and before[:1].isalnum() and is_not_placeholder(candidate)
-
-
-def is_nonempty(candidate: SecretCandidate) -> bool:
-    """Return whether the pattern found anything."""
-    return bool(candidate.value)
+    return len(before) == 2 and before[1:] == b":" and before[:1].isalnum() and not is_placeholder(candidate.value)
 
 
 def names_a_secret(assignment: Assignment) -> bool:
@@ -423,7 +400,7 @@ def is_literal(assignment: Assignment) -> bool:
 
 
 VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {
-    "": is_not_placeholder,
+    "": lambda candidate: not is_placeholder(candidate.value),
     "mixed": is_mixed,
     "bearer": is_bearer_token,
     "address": is_address_password,
@@ -434,11 +411,11 @@ VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {
     "connection": is_connection_password,
     "provided": is_provider_key,
     "named service": is_service_key,
-    "drawn": looks_drawn,
+    "drawn": lambda candidate: is_drawn_or_id(candidate.value),
     "drawn or wrapped": is_registry_login,
-    "chosen": is_chosen_password,
-    "stated": is_stated_password,
+    "chosen": lambda candidate: is_chosen(candidate.value),
+    "stated": lambda candidate: is_chosen(candidate.value) or is_password_of_letters(candidate.value),
     "hashed": is_password_hash,
-    "anything": is_nonempty,
+    "anything": lambda candidate: bool(candidate.value),
 }
-"""The verifiers by their names in the rules."""
+"""The verifiers by their names in the rules; for some the surroundings that a pattern requires say the rest."""

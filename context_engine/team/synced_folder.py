@@ -1,7 +1,7 @@
 """A folder of records that a team shares: the files that our code reads and people edit, synchronized with a database.
 
     <home>/<kind>/...                      the files; a conflict is kept next to them, on this machine only
-    <cache>/commons-<kind>-<mark>.db       what both sides agreed on, see `sync_state`
+    <cache>/commons-<kind>-<mark>.seen      what both sides agreed on, see `sync_state`
 
 Before a read the folder is synchronized, at most once a second. While the database does not answer, the files serve as
 they are. A writer acquires the lease of the kind, synchronizes, and writes each change to the database before it
@@ -89,10 +89,6 @@ class SyncedFolder(SyncedRecords):
         self._next_push_s = 0.0
         self._refusal = ""
         self._lease: RecordLease | None = None
-
-    def close(self) -> None:
-        """Close the file of the state; it can be used again afterwards."""
-        self._state.close()
 
     # -- reading --
 
@@ -385,7 +381,7 @@ class TeamRecords(SharedRecords):
 
     def open_folder(self, folder: Path, policy_of: MergePolicyOf, *, flush: bool = True) -> SyncedFolder:
         """Return a folder whose records all machines share; its name is their kind."""
-        state = SyncState(self._cache / f"commons-{folder.name}-{self.mark}.db")
+        state = SyncState(self._cache / f"commons-{folder.name}-{self.mark}.seen")
         synced = SyncedFolder(self.remote, self.repository, folder, state, policy_of, rest_s=self.rest_s, flush=flush)
         self._folders.append(synced)
         return synced
@@ -397,9 +393,7 @@ class TeamRecords(SharedRecords):
         return next(filter(None, problems), "")
 
     def close(self) -> None:
-        """Close connections and files; all can be used again afterwards."""
-        for folder in self._folders:
-            folder.close()
+        """Close connections; all can be used again afterwards."""
         self.remote.close()
 
 

@@ -26,7 +26,6 @@ from context_engine.errors import (
     InvalidArgument,
     PlanNotFound,
     StorageBusy,
-    StorageCorrupt,
     StoreUnavailable,
     StoreUnusable,
 )
@@ -37,7 +36,6 @@ from context_engine.storage.confined_folder import is_temporary
 from context_engine.storage.records import RecordFolder
 from context_engine.team import synced_folder
 from context_engine.team.postgres_records import PostgresRecords
-from context_engine.team.sync_state import SyncState
 from context_engine.team.synced_folder import TeamRecords, open_shared_records
 from tests.support import preloaded
 from tests.support.databases import forbid, new_database, sever, sql
@@ -446,7 +444,9 @@ def test_who_may_only_read_the_database_reads_and_keeps_what_he_wrote(tmp_path: 
         each.shared_records.close()
 
 
-def test_what_was_seen_can_be_forgotten_and_nothing_deleted_comes_back(machine: Callable[[str], Machine]) -> None:
+def test_what_was_seen_can_be_forgotten_or_damaged_and_nothing_deleted_comes_back(
+    machine: Callable[[str], Machine],
+) -> None:
     here, there = machine("here"), machine("there")
     here.desk.save(plan(), name="Cents")
     here.desk.save(plan(), name="Pence")
@@ -454,17 +454,11 @@ def test_what_was_seen_can_be_forgotten_and_nothing_deleted_comes_back(machine: 
     there.files()
     there.shared_records.close()
     there.desk.delete("Pence", purge=True)
-    for file in (here.folder.parent / "cache").glob("commons-plans-*"):
-        file.unlink()
-    assert here.files() == there.files()
-    assert here.aside() == []
-
-
-def test_a_damaged_note_of_what_was_seen_is_reported_with_the_next_step(tmp_path: Path) -> None:
-    (tmp_path / "commons-notes.db").write_bytes(b"not a database" * 100)
-    with pytest.raises(StorageCorrupt) as damaged, SyncState(tmp_path / "commons-notes.db").lock(1.0):
-        pass
-    assert "Delete it" in damaged.value.suggestion
+    for damage in (b"", b"no notes"):
+        (seen,) = (here.folder.parent / "cache").glob("commons-plans-*.seen")
+        seen.write_bytes(damage)
+        assert here.files() == there.files()
+        assert here.aside() == []
 
 
 def test_no_name_in_the_database_leads_out_of_the_folder(machine: Callable[[str], Machine], tmp_path: Path) -> None:
