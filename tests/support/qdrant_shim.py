@@ -1,9 +1,9 @@
-"""A Qdrant for tests: the REST calls of its own client, answered on this machine by its own engine (`qdrant-edge-py`).
+"""A Qdrant for tests: the REST calls that the product sends, answered on this machine by its own engine (`qdrant-edge-py`).
 
     python -m tests.support.qdrant_shim FOLDER [--port N]      in a process of its own; says where it listens
 
 The wire format is real, and so are filters, conditional upserts, payload indexes, dense and sparse search. Written here
-is what the engine has not: collections by name, aliases, keys, the longest request, strict mode (a filter may name
+is what the engine has not: collections by name, keys, the longest request, strict mode (a filter may name
 indexed fields only, as on Qdrant's cloud). Not here, so that no test shows it: sharding, replication, consensus, roles
 beyond a key that only reads, and an optimiser that begins by itself.
 """
@@ -16,7 +16,7 @@ import shutil
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,8 +27,6 @@ import qdrant_edge as edge
 
 REQUEST_BYTES_MAX = 32 * 1024 * 1024
 """`service.max_request_size_mb` of a server that nobody configured."""
-NO_VECTOR = "none"
-"""A server's collection may have no vectors at all; a shard of the engine must have one, which no point fills."""
 UPDATED = {"operation_id": 0, "status": "completed"}
 Told = Callable[[str, str], None]
 
@@ -174,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Cluster:
-    """Collections, each a shard in a folder of its name, and the aliases. On disk at any moment."""
+    """Collections, each a shard in a folder of its name. On disk at any moment."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -182,29 +180,21 @@ class Cluster:
         self.making = threading.Lock()
         whole = [each for each in folder.iterdir() if each.is_dir() and each.suffix != ".part"]
         self.shards = {each.name: edge.EdgeShard.load(str(each)) for each in whole}
-        self._kept = folder / "aliases.json"
-        self.aliases: dict[str, str] = msgspec.json.decode(self._kept.read_bytes()) if self._kept.exists() else {}
 
     def shard(self, name: str) -> edge.EdgeShard:
-        """That of a collection or an alias. Raises: Refused."""
-        shard = self.shards.get(self.aliases.get(name, name))
+        """That of a collection. Raises: Refused."""
+        shard = self.shards.get(name)
         if shard is None:
             raise Refused(404, f"Not found: Collection `{name}` doesn't exist!")
         return shard
 
-    def filter(self, name: str, body: dict[str, Any] | None) -> edge.Filter | None:
+    def filter(self, name: str, body: dict[str, Any]) -> edge.Filter:
         """A filter over a collection, whose fields must all be indexed. Raises: Refused."""
         indexed = self.shard(name).info().payload_schema
-        for key in keys_of(body or {}):
+        for key in keys_of(body):
             if key not in indexed:
                 raise Refused(400, f'Bad request: Index required but not found for "{key}"')
         return filter_of(body)
-
-    def keep_aliases(self) -> None:
-        """Write them anew, as a whole."""
-        part = self._kept.with_suffix(".part")
-        part.write_bytes(msgspec.json.encode(self.aliases))
-        part.replace(self._kept)
 
     def close(self) -> None:
         """Let go of all shards."""
@@ -224,7 +214,7 @@ def collections(cluster: Cluster, body: dict[str, Any]) -> object:
 
 
 def exists(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    return {"exists": name in cluster.shards or name in cluster.aliases}
+    return {"exists": name in cluster.shards}
 
 
 def create(cluster: Cluster, body: dict[str, Any], name: str) -> object:
@@ -241,46 +231,6 @@ def create(cluster: Cluster, body: dict[str, Any], name: str) -> object:
     return True
 
 
-def optimise(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    """A server does it by itself, and again when a collection is configured; the engine does it when it is told to."""
-    known(body, "optimizers_config")
-    cluster.shard(name).optimize()
-    return True
-
-
-def drop(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    with cluster.making:
-        shard = cluster.shards.pop(name, None)
-        if shard is not None:
-            shard.close()
-            shutil.rmtree(cluster.folder / name)
-            cluster.aliases = {alias: of for alias, of in cluster.aliases.items() if of != name}
-            cluster.keep_aliases()
-    return shard is not None
-
-
-def aliases(cluster: Cluster, body: dict[str, Any]) -> object:
-    pairs = sorted(cluster.aliases.items())
-    return {"aliases": [{"alias_name": alias, "collection_name": name} for alias, name in pairs]}
-
-
-def change_aliases(cluster: Cluster, body: dict[str, Any]) -> object:
-    """All of them or none."""
-    known(body, "actions")
-    with cluster.making:
-        changed = dict(cluster.aliases)
-        for action in body["actions"]:
-            known(action, "create_alias", "delete_alias")
-            if made := action.get("create_alias"):
-                cluster.shard(made["collection_name"])
-                changed[made["alias_name"]] = made["collection_name"]
-            else:
-                changed.pop(action["delete_alias"]["alias_name"], None)
-        cluster.aliases = changed
-        cluster.keep_aliases()
-    return True
-
-
 def create_index(cluster: Cluster, body: dict[str, Any], name: str) -> object:
     known(body, "field_name", "field_schema")
     schema = index_of(body["field_schema"])
@@ -293,68 +243,57 @@ def create_index(cluster: Cluster, body: dict[str, Any], name: str) -> object:
 
 def upsert(cluster: Cluster, body: dict[str, Any], name: str) -> object:
     known(body, "points", "update_filter")
-    points = [edge.Point(each["id"], vectors_of(each["vector"]), each.get("payload")) for each in body["points"]]
-    wanted = edge.UpdateOperation.upsert_points(points, condition=cluster.filter(name, body.get("update_filter")))
+    points = [
+        edge.Point(
+            each["id"], {vector: vector_of(value) for vector, value in each["vector"].items()}, each.get("payload")
+        )
+        for each in body["points"]
+    ]
+    condition = cluster.filter(name, body["update_filter"]) if "update_filter" in body else None
+    wanted = edge.UpdateOperation.upsert_points(points, condition=condition)
     cluster.shard(name).update(wanted)
     return UPDATED
 
 
 def delete(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    known(body, "points", "filter")
-    chosen = cluster.filter(name, body.get("filter"))
-    operation = edge.UpdateOperation
-    done = operation.delete_points(body["points"]) if chosen is None else operation.delete_points_by_filter(chosen)
-    cluster.shard(name).update(done)
+    known(body, "filter")
+    chosen = cluster.filter(name, body["filter"])
+    cluster.shard(name).update(edge.UpdateOperation.delete_points_by_filter(chosen))
     return UPDATED
 
 
 def set_payload(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    known(body, "payload", "points", "filter")
-    chosen, operation = cluster.filter(name, body.get("filter")), edge.UpdateOperation
-    if chosen is None:
-        cluster.shard(name).update(operation.set_payload(body["points"], body["payload"]))
-    else:
-        cluster.shard(name).update(operation.set_payload_by_filter(chosen, body["payload"]))
+    known(body, "payload", "filter")
+    chosen = cluster.filter(name, body["filter"])
+    cluster.shard(name).update(edge.UpdateOperation.set_payload_by_filter(chosen, body["payload"]))
     return UPDATED
 
 
 def retrieve(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    known(body, "ids", "with_payload", "with_vector")
-    shown = payload_of(body.get("with_payload", True)), body.get("with_vector", False)
-    return [record(each) for each in cluster.shard(name).retrieve(body["ids"], *shown)]
+    known(body, "ids", "with_payload")
+    found = cluster.shard(name).retrieve(body["ids"], body["with_payload"], with_vector=False)
+    return [record(each) for each in found]
 
 
 def scroll(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    known(body, "filter", "limit", "offset", "with_payload", "with_vector")
+    known(body, "filter", "limit", "offset", "with_payload")
     wanted = edge.ScrollRequest(
         offset=body.get("offset"),
-        limit=body.get("limit", 10),
-        filter=cluster.filter(name, body.get("filter")),
-        with_payload=payload_of(body.get("with_payload", True)),
-        with_vector=body.get("with_vector", False),
+        limit=body["limit"],
+        filter=cluster.filter(name, body["filter"]),
+        with_payload=body["with_payload"],
     )
     points, offset = cluster.shard(name).scroll(wanted)
     return {"points": [record(each) for each in points], "next_page_offset": offset}
 
 
-def count(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    known(body, "filter", "exact")
-    wanted = edge.CountRequest(exact=body.get("exact", True), filter=cluster.filter(name, body.get("filter")))
-    return {"count": cluster.shard(name).count(wanted)}
-
-
 def query(cluster: Cluster, body: dict[str, Any], name: str) -> object:
-    known(body, "query", "using", "prefetch", "filter", "params", "limit", "offset", "with_payload", "with_vector")
-    prefetches = body.get("prefetch") or []
+    known(body, "query", "using", "filter", "limit", "with_payload")
     wanted = edge.QueryRequest(
         limit=body.get("limit", 10),
-        offset=body.get("offset"),
-        query=query_of(body),
-        prefetches=[prefetch_of(each) for each in ([prefetches] if isinstance(prefetches, dict) else prefetches)],
-        filter=cluster.filter(name, body.get("filter")),
-        params=params_of(body.get("params")),
-        with_payload=payload_of(body.get("with_payload", False)),
-        with_vector=body.get("with_vector", False),
+        query=edge.Query.Nearest(vector_of(body["query"]), using=body["using"]),
+        filter=cluster.filter(name, body["filter"]),
+        with_payload=body["with_payload"],
     )
     found = cluster.shard(name).query(wanted)
     return {"points": [record(each) | {"score": each.score, "version": each.version} for each in found]}
@@ -367,24 +306,18 @@ def query_batch(cluster: Cluster, body: dict[str, Any], name: str) -> object:
 
 ROUTES: tuple[tuple[str, str, Callable[..., object]], ...] = (
     ("GET", r"/", root),
-    ("GET", r"/aliases", aliases),
-    ("POST", r"/collections/aliases", change_aliases),
     ("GET", r"/collections", collections),
     ("GET", r"/collections/(?P<name>[^/]+)/exists", exists),
     ("PUT", r"/collections/(?P<name>[^/]+)", create),
-    ("PATCH", r"/collections/(?P<name>[^/]+)", optimise),
-    ("DELETE", r"/collections/(?P<name>[^/]+)", drop),
     ("PUT", r"/collections/(?P<name>[^/]+)/index", create_index),
     ("PUT", r"/collections/(?P<name>[^/]+)/points", upsert),
     ("POST", r"/collections/(?P<name>[^/]+)/points", retrieve),
     ("POST", r"/collections/(?P<name>[^/]+)/points/payload", set_payload),
     ("POST", r"/collections/(?P<name>[^/]+)/points/delete", delete),
     ("POST", r"/collections/(?P<name>[^/]+)/points/scroll", scroll),
-    ("POST", r"/collections/(?P<name>[^/]+)/points/count", count),
-    ("POST", r"/collections/(?P<name>[^/]+)/points/query", query),
     ("POST", r"/collections/(?P<name>[^/]+)/points/query/batch", query_batch),
 )
-READING = frozenset((root, aliases, collections, exists, retrieve, scroll, count, query, query_batch))
+READING = frozenset((root, collections, exists, retrieve, scroll, query_batch))
 
 
 def _route(method: str, path: str) -> tuple[Callable[..., object], dict[str, str]]:
@@ -405,61 +338,29 @@ def known(body: dict[str, Any], *names: str) -> None:
 
 def config_of(body: dict[str, Any]) -> edge.EdgeConfig:
     known(body, "vectors", "sparse_vectors", "on_disk_payload", "hnsw_config", "quantization_config")
-    dense = {name: dense_of(each) for name, each in (body.get("vectors") or {}).items()}
-    sparse = {name: sparse_of(each) for name, each in (body.get("sparse_vectors") or {}).items()}
+    known(body["quantization_config"], "scalar")
+    scalar = body["quantization_config"]["scalar"]
+    known(scalar, "type", "always_ram")
+    defaults = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000}  # a server's
     return edge.EdgeConfig(
-        vectors=dense,
-        sparse_vectors=sparse if dense or sparse else {NO_VECTOR: edge.EdgeSparseVectorParams()},
-        on_disk_payload=body.get("on_disk_payload"),
-        hnsw_config=hnsw_of(body.get("hnsw_config")),
-        quantization_config=quantisation_of(body.get("quantization_config")),
+        vectors={name: dense_of(each) for name, each in body["vectors"].items()},
+        sparse_vectors={name: sparse_of(each) for name, each in body["sparse_vectors"].items()},
+        on_disk_payload=body["on_disk_payload"],
+        hnsw_config=edge.HnswIndexConfig(**defaults | body["hnsw_config"]),
+        quantization_config=edge.ScalarQuantizationConfig(edge.ScalarType.Int8, always_ram=scalar["always_ram"]),
     )
 
 
 def dense_of(body: dict[str, Any]) -> edge.EdgeVectorParams:
-    known(body, "size", "distance", "on_disk", "quantization_config", "hnsw_config", "datatype")
-    return edge.EdgeVectorParams(
-        body["size"],
-        getattr(edge.Distance, body["distance"]),
-        on_disk=body.get("on_disk"),
-        datatype=datatype_of(body.get("datatype")),
-        quantization_config=quantisation_of(body.get("quantization_config")),
-        hnsw_config=hnsw_of(body.get("hnsw_config")),
-    )
+    known(body, "size", "distance", "on_disk")
+    return edge.EdgeVectorParams(body["size"], getattr(edge.Distance, body["distance"]), on_disk=body["on_disk"])
 
 
 def sparse_of(body: dict[str, Any]) -> edge.EdgeSparseVectorParams:
-    known(body, "modifier", "index")
-    modifier = {"idf": edge.Modifier.Idf, "none": None}[body.get("modifier", "none")]
-    index = body.get("index", {})
-    known(index, "on_disk", "datatype")
-    return edge.EdgeSparseVectorParams(
-        modifier=modifier, on_disk=index.get("on_disk"), datatype=datatype_of(index.get("datatype"))
-    )
-
-
-def datatype_of(name: str | None) -> edge.VectorStorageDatatype | None:
-    return None if name is None else getattr(edge.VectorStorageDatatype, name.capitalize())
-
-
-def hnsw_of(body: dict[str, Any] | None) -> edge.HnswIndexConfig | None:
-    if body is None:
-        return None
-    known(body, "m", "payload_m", "ef_construct", "full_scan_threshold", "on_disk")
-    settled: dict[str, Any] = {
-        "m": 16,
-        "ef_construct": 100,
-        "full_scan_threshold": 10_000,
-    } | body  # a server's defaults
-    return edge.HnswIndexConfig(**settled)
-
-
-def quantisation_of(body: dict[str, Any] | None) -> edge.ScalarQuantizationConfig | None:
-    if body is None:
-        return None
-    known(body, "scalar")
-    known(body["scalar"], "type", "always_ram")
-    return edge.ScalarQuantizationConfig(edge.ScalarType.Int8, always_ram=body["scalar"].get("always_ram"))
+    known(body, "index")
+    known(body["index"], "on_disk", "datatype")
+    datatype = getattr(edge.VectorStorageDatatype, body["index"]["datatype"].capitalize())
+    return edge.EdgeSparseVectorParams(on_disk=body["index"]["on_disk"], datatype=datatype)
 
 
 def index_of(schema: str | dict[str, Any]) -> Any:
@@ -470,12 +371,9 @@ def index_of(schema: str | dict[str, Any]) -> Any:
     return edge.KeywordIndexParams(is_tenant=schema.get("is_tenant"), on_disk=schema.get("on_disk"))
 
 
-def filter_of(body: dict[str, Any] | None) -> edge.Filter | None:
-    """A filter; nothing stays nothing."""
-    if body is None:
-        return None
+def filter_of(body: dict[str, Any]) -> edge.Filter:
     known(body, "must", "should", "must_not")
-    parts: dict[str, Any] = {name: [condition_of(each) for each in listed(body[name])] for name in body}
+    parts: dict[str, Any] = {name: [condition_of(each) for each in body[name]] for name in body}
     return edge.Filter(**parts)
 
 
@@ -503,67 +401,17 @@ def condition_of(body: dict[str, Any]) -> Any:
 def match_of(body: dict[str, Any] | None) -> Any:
     if body is None:
         return None
-    kinds = {"value": edge.MatchValue, "any": edge.MatchAny, "except": edge.MatchExcept, "text": edge.MatchText}
     ((name, value),) = body.items()
-    if isinstance(value, bool):
-        raise ValueError("the shim cannot match a boolean: the engine's Python interface takes it for a number")
-    return kinds[name](value)
-
-
-def query_of(body: dict[str, Any]) -> Any:
-    """The nearest to a vector, or the fusion of what was prefetched; None only filters."""
-    wanted = body.get("query")
-    if wanted is None:
-        return None
-    if isinstance(wanted, dict) and "fusion" in wanted:
-        return {"rrf": edge.Fusion.Rrf, "dbsf": edge.Fusion.Dbsf}[wanted["fusion"]]
-    nearest = wanted["nearest"] if isinstance(wanted, dict) and "nearest" in wanted else wanted
-    return edge.Query.Nearest(vector_of(nearest), using=body.get("using"))
-
-
-def prefetch_of(body: dict[str, Any]) -> edge.Prefetch:
-    known(body, "query", "using", "filter", "params", "limit")
-    return edge.Prefetch(
-        limit=body.get("limit", 10),
-        query=query_of(body),
-        filter=filter_of(body.get("filter")),
-        params=params_of(body.get("params")),
-    )
-
-
-def params_of(body: dict[str, Any] | None) -> edge.SearchParams | None:
-    if body is None:
-        return None
-    known(body, "hnsw_ef", "exact", "quantization", "idf")
-    again = edge.QuantizationSearchParams(**body["quantization"]) if "quantization" in body else None
-    corpus = edge.IdfParams(filter_of(body["idf"]["corpus"])) if "idf" in body else None
-    return edge.SearchParams(body.get("hnsw_ef"), body.get("exact", False), again, idf=corpus)
-
-
-def vectors_of(body: Any) -> Any:
-    """Of a point: one, or some by name."""
-    return {name: vector_of(each) for name, each in body.items()} if isinstance(body, dict) else vector_of(body)
+    return {"value": edge.MatchValue, "any": edge.MatchAny}[name](value)
 
 
 def vector_of(body: Any) -> Any:
     return edge.SparseVector(body["indices"], body["values"]) if isinstance(body, dict) else body
 
 
-def payload_of(body: Any) -> Any:
-    if not isinstance(body, dict):
-        return body
-    known(body, "include", "exclude")
-    selector = edge.PayloadSelector
-    return selector.Include(body["include"]) if "include" in body else selector.Exclude(body["exclude"])
-
-
-def listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def record(found: Any) -> dict[str, Any]:
     """A point as the wire has it."""
-    return {"id": found.id, "payload": found.payload} | ({} if found.vector is None else {"vector": found.vector})
+    return {"id": found.id, "payload": found.payload}
 
 
 def main() -> None:
