@@ -84,8 +84,8 @@ class IndexWorker:
     def run(self, lease: JobLease, on_progress: ReportProgress, cancel: threading.Event) -> str:
         """Do the job of a lease and report it there; return a line about what was done.
 
-        Raises: Cancelled when `cancel` was set: the job is given back; Conflict when the lease was lost; the error of a
-        job that failed, which the queue knows by then.
+        Raises: Cancelled when `cancel` was set, and the caller gives the job back; Conflict when the lease was lost;
+        the error of a job that failed, which the queue knows by then.
         """
         renewal = _LeaseRenewal(lease, self._renew_s, cancel)
 
@@ -99,7 +99,6 @@ class IndexWorker:
         except Cancelled:
             if renewal.is_lost:
                 raise _lost_error(lease) from None
-            lease.release()
             raise
         except ContextEngineError as error:
             lease.fail(error.message, is_final=isinstance(error, InvalidArgument))

@@ -132,7 +132,7 @@ def job_work(
             for lease in _claim_jobs(jobs, own_name, until_empty=until_empty):
                 failed += not _run_job(worker, lease, as_json=as_json)
         except (Cancelled, KeyboardInterrupt):
-            jobs.release_all(own_name)  # the signal may have come while a job was claimed
+            jobs.release(own_name)
             process_screen().note("stopped; an unfinished job was given back to the queue")
             raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(FAILED if failed else 0)

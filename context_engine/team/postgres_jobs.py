@@ -12,7 +12,7 @@ from psycopg import sql
 
 from context_engine.model import Progress
 from context_engine.team.index_jobs import ATTEMPTS_MAX, ERROR_CHARS_MAX, LEASE_S, RETRY_S, IndexSource, QueuedJob
-from context_engine.team.postgres_session import PostgresSession, PostgresTables, SchemaPart, Statement
+from context_engine.team.postgres_session import PostgresSession, SchemaPart, Statement
 
 _TABLES = """
 CREATE TABLE context_engine.index_job (
@@ -48,7 +48,7 @@ WHERE (source, branch) = (
     WHERE due_at <= now() AND (leased_until IS NULL OR leased_until <= now()) AND attempts < %(most)s
     ORDER BY started_at NULLS FIRST, asked_at, source, branch LIMIT 1 FOR UPDATE SKIP LOCKED
 )
-RETURNING source, branch, name, attempts
+RETURNING source, branch, name
 """
 _MINE = sql.SQL(
     "WHERE source = %(source)s AND branch = %(branch)s AND worker = %(worker)s AND leased_until IS NOT NULL "
@@ -76,10 +76,7 @@ due_at = CASE
 END
 {mine}
 """).format(mine=_MINE)
-_RELEASE = sql.SQL(
-    "UPDATE context_engine.index_job SET leased_until = NULL, attempts = attempts - 1, error = '' {mine}"
-).format(mine=_MINE)
-_RELEASE_ALL = """
+_RELEASE = """
 UPDATE context_engine.index_job SET leased_until = NULL, attempts = attempts - 1, error = ''
 WHERE worker = %(worker)s AND leased_until > now()
 """
@@ -98,7 +95,7 @@ FROM context_engine.index_job ORDER BY source, branch
 """
 
 
-class PostgresJobs(PostgresTables):
+class PostgresJobs(PostgresSession):
     """The queue of indexing jobs in one database. Thread-safe; it connects at the first call.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
@@ -106,38 +103,38 @@ class PostgresJobs(PostgresTables):
 
     def add(self, source: IndexSource) -> None:
         """Ask for a repository to be indexed; one that is being indexed is indexed once more afterwards."""
-        with self._database.transaction(JOBS) as connection:
+        with self.transaction(JOBS) as connection:
             connection.execute(_ADD, (source.place, source.branch, source.name))
 
     def add_all(self) -> int:
         """Ask for every repository of the queue again; return how many there are."""
-        with self._database.transaction(JOBS) as connection:
+        with self.transaction(JOBS) as connection:
             return len(connection.execute(_ADD_ALL).fetchall())
 
     def remove(self, place: str, branch: str = "") -> bool:
         """Remove a repository from the queue; return whether it was there. Its index stays where it is."""
         query = "DELETE FROM context_engine.index_job WHERE source = %s AND branch = %s RETURNING source"
-        with self._database.transaction(JOBS) as connection:
+        with self.transaction(JOBS) as connection:
             return bool(connection.execute(query, (place, branch)).fetchall())
 
     def list_jobs(self) -> list[QueuedJob]:
         """Return all jobs, by the place of their repository."""
-        rows = self._database.query(JOBS, _LIST, {"most": ATTEMPTS_MAX})
+        rows = self.query(JOBS, _LIST, {"most": ATTEMPTS_MAX})
         return [_read_job(row) for row in rows]
 
     def claim(self, worker: str, *, lease_s: float = LEASE_S) -> JobLease | None:
         """Take the job that is due and was begun longest ago; None when no job is due."""
-        with self._database.transaction(JOBS) as connection:
+        with self.transaction(JOBS) as connection:
             values = {"worker": worker, "lease": lease_s, "most": ATTEMPTS_MAX}
             row = connection.execute(_CLAIM, values).fetchone()
         if row is None:
             return None
-        return JobLease(self._database, IndexSource(*row[:3]), worker, row[3], lease_s)
+        return JobLease(self, IndexSource(*row), worker, lease_s)
 
-    def release_all(self, worker: str) -> None:
+    def release(self, worker: str) -> None:
         """Give back what a worker that ends still has, also a job whose lease it was stopped before receiving."""
-        with self._database.transaction(JOBS) as connection:
-            connection.execute(_RELEASE_ALL, {"worker": worker})
+        with self.transaction(JOBS) as connection:
+            connection.execute(_RELEASE, {"worker": worker})
 
 
 class JobLease:
@@ -146,12 +143,8 @@ class JobLease:
     Each call returns False, and changes nothing, when the lease was lost or the job was removed.
     """
 
-    def __init__(
-        self, database: PostgresSession, source: IndexSource, worker: str, attempts: int, lease_s: float
-    ) -> None:
+    def __init__(self, database: PostgresSession, source: IndexSource, worker: str, lease_s: float) -> None:
         self.source = source
-        self.attempts = attempts
-        """This attempt included."""
         self.lease_s = lease_s
         self._database = database
         self._key = {"source": source.place, "branch": source.branch, "worker": worker}
@@ -167,10 +160,6 @@ class JobLease:
     def fail(self, error: str, *, is_final: bool = False) -> bool:
         """Report a failure; the job is tried again later, unless it is `is_final` or was tried often enough."""
         return self._change(_FAIL, error=error[:ERROR_CHARS_MAX], is_final=is_final, most=ATTEMPTS_MAX, retry=RETRY_S)
-
-    def release(self) -> bool:
-        """Give the job back as it was: the worker is stopped, and another may take it at once."""
-        return self._change(_RELEASE)
 
     def _change(self, statement: Statement, **values: object) -> bool:
         with self._database.transaction(JOBS) as connection:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import psycopg
 
 from context_engine.errors import StorageBusy
-from context_engine.team.postgres_session import PostgresTables, SchemaPart, translate_errors
+from context_engine.team.postgres_session import PostgresSession, SchemaPart, translate_errors
 
 _TABLES = """
 CREATE TABLE context_engine.record_kind (
@@ -66,7 +66,7 @@ class RecordMeta(NamedTuple):
     is_deleted: bool = False
 
 
-class PostgresRecords(PostgresTables):
+class PostgresRecords(PostgresSession):
     """The records in the schema `context_engine` of one database. Thread-safe; it connects at the first call.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
@@ -75,7 +75,7 @@ class PostgresRecords(PostgresTables):
     def revision(self, repository: str, kind: str) -> int:
         """Return the revision; 0 before the first write. One short query."""
         query = "SELECT revision FROM context_engine.record_kind WHERE repository = %s AND kind = %s"
-        return next((revision for (revision,) in self._database.query(RECORDS, query, (repository, kind))), 0)
+        return next((revision for (revision,) in self.query(RECORDS, query, (repository, kind))), 0)
 
     def list_changes(self, repository: str, kind: str, revision: int) -> list[RecordMeta]:
         """Return what changed after a revision, in order."""
@@ -83,7 +83,7 @@ class PostgresRecords(PostgresTables):
             "SELECT path, revision, sha, content IS NULL FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND revision > %s ORDER BY revision, path"
         )
-        return [RecordMeta(*row) for row in self._database.query(RECORDS, query, (repository, kind, revision))]
+        return [RecordMeta(*row) for row in self.query(RECORDS, query, (repository, kind, revision))]
 
     def list_records(self, repository: str, kind: str, paths: Collection[str]) -> list[RecordMeta]:
         """Return the metadata of these records; unknown ones are left out."""
@@ -91,7 +91,7 @@ class PostgresRecords(PostgresTables):
             "SELECT path, revision, sha, content IS NULL FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND path = ANY(%s)"
         )
-        return [RecordMeta(*row) for row in self._database.query(RECORDS, query, (repository, kind, [*paths]))]
+        return [RecordMeta(*row) for row in self.query(RECORDS, query, (repository, kind, [*paths]))]
 
     def read_contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
         """Return the contents of these records, without the deleted ones."""
@@ -99,7 +99,7 @@ class PostgresRecords(PostgresTables):
             "SELECT path, content FROM context_engine.record "
             "WHERE repository = %s AND kind = %s AND path = ANY(%s) AND content IS NOT NULL"
         )
-        rows = self._database.query(RECORDS, query, (repository, kind, [*paths]))
+        rows = self.query(RECORDS, query, (repository, kind, [*paths]))
         return {path: bytes(content) for path, content in rows}
 
     def find_earlier_contents(self, repository: str, kind: str, shas: Mapping[str, str]) -> set[str]:
@@ -108,7 +108,7 @@ class PostgresRecords(PostgresTables):
             "SELECT path FROM context_engine.record_known JOIN unnest(%s::text[], %s::text[]) AS asked(path, sha) "
             "USING (path, sha) WHERE repository = %s AND kind = %s"
         )
-        rows = self._database.query(RECORDS, query, ([*shas], [*shas.values()], repository, kind))
+        rows = self.query(RECORDS, query, ([*shas], [*shas.values()], repository, kind))
         return {path for (path,) in rows}
 
     @contextmanager
@@ -122,7 +122,7 @@ class PostgresRecords(PostgresTables):
             f"another machine is writing the {name} right now",
             suggestion="Call again in a moment; nothing was written.",
         )
-        with self._database.hold_lock(RECORDS, name, wait_s, busy) as connection:
+        with self.hold_lock(RECORDS, name, wait_s, busy) as connection:
             yield RecordLease(connection, self.name, repository, kind)
 
 

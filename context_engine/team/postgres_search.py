@@ -28,7 +28,7 @@ from context_engine.team.candidate_store import (
     StoredFile,
     StoredTerm,
 )
-from context_engine.team.postgres_session import PostgresTables, SchemaPart, fetch_value
+from context_engine.team.postgres_session import PostgresSession, SchemaPart, fetch_value
 from context_engine.team.remote_store import PublishedRepository
 
 _TABLES = """
@@ -128,7 +128,7 @@ WHERE segment.repository = ANY(%s)
 """
 
 
-class PostgresSearch(PostgresTables, CandidateStore):
+class PostgresSearch(PostgresSession, CandidateStore):
     """The searchable rows in the schema `context_engine` of one database. It connects at the first call."""
 
     # -- reading --
@@ -136,27 +136,27 @@ class PostgresSearch(PostgresTables, CandidateStore):
     def list_repositories(self) -> list[PublishedRepository]:
         """Return the searchable repositories, sorted."""
         query = "SELECT repository, files, chunks FROM context_engine.search_repository ORDER BY repository"
-        return [PublishedRepository(*row) for row in self._database.query(SEARCH, query)]
+        return [PublishedRepository(*row) for row in self.query(SEARCH, query)]
 
     def read_statistics(
         self, repositories: Collection[str], hashes: Sequence[int]
     ) -> tuple[SearchableTotals, dict[int, tuple[int, ...]]]:
         """Return the totals of these repositories, and the `FREQUENCIES` of each term that occurs, by hash."""
-        total = (self._database.query(SEARCH, _TOTALS, ([*repositories],)) or [(0,) * 7])[0]
-        rows = self._database.query(SEARCH, _FREQUENCIES, ([*repositories], [*hashes]))
+        total = (self.query(SEARCH, _TOTALS, ([*repositories],)) or [(0,) * 7])[0]
+        rows = self.query(SEARCH, _FREQUENCIES, ([*repositories], [*hashes]))
         return SearchableTotals(*total[:3], total[3:]), {row[0]: row[1:] for row in rows}
 
     def find_candidates(self, repositories: Collection[str], query: CandidateQuery) -> list[Candidate]:
         """Return the best files of these repositories, ordered by repository, segment and number."""
         statement, values = compose_candidates(repositories, query)
-        return [Candidate(*row) for row in self._database.query(SEARCH, statement, values)]
+        return [Candidate(*row) for row in self.query(SEARCH, statement, values)]
 
     def read_texts(
         self, repositories: Collection[str], files: Sequence[tuple[int, int]]
     ) -> dict[tuple[int, int], bytes | None]:
         """Return the texts of files by (segment, number); files of other repositories are left out."""
         values = ([segment for segment, _ in files], [number for _, number in files], [*repositories])
-        return {(row[0], row[1]): row[2] for row in self._database.query(SEARCH, _TEXTS, values)}
+        return {(row[0], row[1]): row[2] for row in self.query(SEARCH, _TEXTS, values)}
 
     # -- writing --
 
@@ -165,7 +165,7 @@ class PostgresSearch(PostgresTables, CandidateStore):
 
         The caller has the lease of the repository. Raises: StoreUnavailable, StoreUnusable, DiskFull.
         """
-        with self._database.transaction(SEARCH) as connection:
+        with self.transaction(SEARCH) as connection:
             select = "SELECT name, id FROM context_engine.search_segment WHERE repository = %s"
             known = dict(connection.execute(select, (repository,)).fetchall())
             named = {segment.name for segment in state.segments}
@@ -196,14 +196,14 @@ class PostgresSearch(PostgresTables, CandidateStore):
     def revision(self, repository: str) -> int:
         """Return the revision that is searched; 0 when the repository is not searchable."""
         query = "SELECT revision FROM context_engine.search_repository WHERE repository = %s"
-        rows = self._database.query(SEARCH, query, (repository,))
+        rows = self.query(SEARCH, query, (repository,))
         return rows[0][0] if rows else 0
 
     def remove(self, repository: str) -> int:
         """Delete the rows of a repository; their bytes are not counted."""
         if not self.revision(repository):
             return 0
-        with self._database.transaction(SEARCH) as connection:
+        with self.transaction(SEARCH) as connection:
             select = "SELECT id FROM context_engine.search_segment WHERE repository = %s"
             _delete_segments(connection, [number for (number,) in connection.execute(select, (repository,))])
             connection.execute("DELETE FROM context_engine.search_repository WHERE repository = %s", (repository,))

@@ -121,20 +121,6 @@ class PostgresSession:
         self._pool.close_idle()
 
 
-class PostgresTables:
-    """The tables of one module in the schema `context_engine` of a database. It connects at the first call."""
-
-    def __init__(self, address: str) -> None:
-        """Connect to nothing yet; `address` as for `PostgresSession`. Raises: InvalidArgument."""
-        self._database = PostgresSession(address)
-        self.name = self._database.name
-        """Its address without user and password."""
-
-    def close(self) -> None:
-        """Close the idle connections; they are opened again when needed."""
-        self._database.close()
-
-
 @cache
 def _pool_of(address: str, process: int) -> _ConnectionPool:  # noqa: ARG001 - a child of a fork has its own pool
     return _ConnectionPool(address)

@@ -20,7 +20,7 @@ import psycopg
 from context_engine.storage import open_private
 from context_engine.team.postgres_search import PostgresSearch
 from context_engine.team.postgres_session import (
-    PostgresTables,
+    PostgresSession,
     SchemaPart,
     fetch_value,
     partition_statements,
@@ -63,7 +63,7 @@ ORDER BY repository
 """
 
 
-class PostgresStore(PostgresTables):
+class PostgresStore(PostgresSession):
     """The indexes in the schema `context_engine` of one database. Thread-safe; it connects at the first call.
 
     All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is. Every call
@@ -78,7 +78,7 @@ class PostgresStore(PostgresTables):
     def list_repositories(self) -> list[PublishedRepository]:
         """Return the repositories of which something is stored, sorted."""
         found = []
-        for name, content, committed_at, size in self._database.query(INDEX, _LIST):
+        for name, content, committed_at, size in self.query(INDEX, _LIST):
             files = chunks = None
             if content is not None:
                 with suppress(msgspec.MsgspecError):  # another release wrote it
@@ -91,7 +91,7 @@ class PostgresStore(PostgresTables):
     def read_manifest(self, repository: str) -> bytes | None:
         """Return the list of segments that was published last; None without one."""
         query = "SELECT content FROM context_engine.manifest WHERE repository = %s"
-        return next((content for (content,) in self._database.query(INDEX, query, (repository,))), None)
+        return next((content for (content,) in self.query(INDEX, query, (repository,))), None)
 
     def fetch(self, repository: str, name: str, target: Path) -> None:
         """Write a segment to a file. Raises: FileNotFoundError when it is not stored, or no longer."""
@@ -99,7 +99,7 @@ class PostgresStore(PostgresTables):
         size, number = 1, 0
         with open(target, "wb", opener=open_private) as out:
             while out.tell() < size:
-                rows = self._database.query(INDEX, query, (repository, name, number))
+                rows = self.query(INDEX, query, (repository, name, number))
                 if not rows:
                     raise FileNotFoundError(f"segment {name[:12]} is no longer on the shared store {self.name}")
                 size, content = rows[0]
@@ -111,7 +111,7 @@ class PostgresStore(PostgresTables):
 
         Only missing pieces are sent. One process on all machines does it at a time. Raises: StorageBusy, DiskFull.
         """
-        with self._database.hold_lock(INDEX, repository, LOCK_WAIT_S, busy_error(repository)) as connection:
+        with self.hold_lock(INDEX, repository, LOCK_WAIT_S, busy_error(repository)) as connection:
             query = "SELECT revision, content FROM context_engine.manifest WHERE repository = %s"
             revision, stored = connection.execute(query, (repository,)).fetchone() or (0, None)
             if stored == manifest:
@@ -127,7 +127,7 @@ class PostgresStore(PostgresTables):
 
     def remove(self, repository: str) -> int:
         """Delete the index of a repository and its rows for searches; return the bytes freed. Raises: StorageBusy."""
-        with self._database.hold_lock(INDEX, repository, LOCK_WAIT_S, busy_error(repository)) as connection:
+        with self.hold_lock(INDEX, repository, LOCK_WAIT_S, busy_error(repository)) as connection:
             query = "SELECT coalesce(sum(octet_length(content)), 0) FROM context_engine.piece WHERE repository = %s"
             freed = int(fetch_value(connection, query, (repository,)))
             with connection.transaction():

@@ -158,7 +158,7 @@ def test_a_writer_that_was_overtaken_publishes_nothing(
 ) -> None:
     monkeypatch.setattr(postgres_store, "LOCK_WAIT_S", 0.0)
     index = machine("one")
-    with remote(index)._database.hold_lock(postgres_store.INDEX, index.repository, 0.0, remote_store.busy_error("app")):
+    with remote(index).hold_lock(postgres_store.INDEX, index.repository, 0.0, remote_store.busy_error("app")):
         with pytest.raises(remote_store.StorageBusy) as refused:
             fill(index, {"a.py": "lion"})
         assert refused.value.retryable
