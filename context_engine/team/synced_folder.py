@@ -37,6 +37,8 @@ from context_engine.team.sync_state import MergeBase, SyncState
 if TYPE_CHECKING:  # its library is optional
     from context_engine.team.postgres_records import PostgresRecords, RecordLease, RecordMeta
 
+REST_S = 1.0
+"""An answer may use team records that were synchronized this long ago, as it may use scanned files (`staleness_ms`)."""
 WAIT_S = 10.0
 """A write takes some hundredths of a second, and a hundred people do not write at once."""
 REST_FACTOR = 20
@@ -52,12 +54,57 @@ CONFLICT = "_conflict-"
 NO_STAMP = (0, 0, 0)
 """The stamp of no file: the file is read again."""
 INODE_BITS = (1 << 63) - 1
-"""The largest integers of SQLite."""
+"""Some systems have longer numbers of files than msgpack stores."""
 TRASH = records.TRASH_FOLDER
 
 MergeAction = Literal["same", "pull", "push", "conflict"]
 """Do nothing; replace ours by the team's; replace the team's by ours; keep ours next to the team's."""
 Action = MergeAction | Literal["delete"]
+
+
+class MergeInput(NamedTuple):
+    """The two sides of a record. Hashes are empty where there is no content.
+
+    `theirs` is the last content where the team's record `is_deleted`. `agreed` is what both sides had when they last
+    agreed. `is_known`: the team's record once had our content. `extends`: our content begins with all of theirs.
+    `is_restored`: the file was taken out of the trash here.
+    """
+
+    ours: str
+    theirs: str
+    is_deleted: bool = False
+    agreed: str = ""
+    is_known: bool = False
+    extends: bool = False
+    is_restored: bool = False
+
+
+def decide(policy: MergePolicy, record: MergeInput) -> MergeAction:
+    """Return what to do.
+
+    >>> decide("edited", MergeInput(ours="new", theirs="old", agreed="old"))
+    'push'
+    >>> decide("edited", MergeInput(ours="new", theirs="other", agreed="old"))
+    'conflict'
+    >>> decide("fixed", MergeInput(ours="by hand", theirs="made", agreed="made"))
+    'conflict'
+    """
+    if record.ours == ("" if record.is_deleted else record.theirs):
+        return "same"
+    if not record.theirs or record.is_restored:
+        return "push"
+    if not record.ours or record.ours == record.agreed or record.is_known or policy == "derived":
+        return "pull"  # ours is missing or older
+    if record.is_deleted:
+        return "push"  # it was edited here, so the deletion does not apply to this content
+    if policy == "grows":
+        if record.extends:
+            return "push"
+        return "conflict"
+    is_edit_of_theirs = policy == "edited" and record.theirs == record.agreed
+    if is_edit_of_theirs:
+        return "push"
+    return "conflict"
 
 
 class SyncedFolder(SyncedRecords):
@@ -357,13 +404,6 @@ def _name_some(paths: list[str] | set[str]) -> str:
     return ", ".join(sorted(paths)[:3]) + (" and more" if len(paths) > 3 else "")
 
 
-if TYPE_CHECKING:
-    from context_engine.team.postgres_records import PostgresRecords
-
-REST_S = 1.0
-"""An answer may use team records that were synchronized this long ago, as it may use scanned files (`staleness_ms`)."""
-
-
 class TeamRecords(SharedRecords):
     """The shared records of one repository. Thread-safe; nothing is connected before a read or write."""
 
@@ -398,66 +438,16 @@ class TeamRecords(SharedRecords):
 
 
 def open_team_records(root: Path, settings: Settings, cache_folder: Path) -> TeamRecords:
-    """Return the records of the team of a workspace. Raises: InvalidArgument, UnsupportedHost."""
-    team = TeamStore.of(root, settings)
-    return open_shared_records(team.address, team.repository, cache_folder)
-
-
-def open_shared_records(address: str, repository: str, cache: Path) -> TeamRecords:
-    """Return the shared records of a repository in a database, without connecting.
+    """Return the records of the team of a workspace, without connecting.
 
     Raises: InvalidArgument for a database that stores no records, UnsupportedHost when its library is missing.
     """
-    if not serves(address, "Records"):
+    team = TeamStore.of(root, settings)
+    if not serves(team.address, "Records"):
         raise InvalidArgument(
             "only PostgreSQL stores plans, memories and reviews of a team; "
-            f"CTX_STORE_URL is {address.partition(':')[0] or 'empty'}",
+            f"CTX_STORE_URL is {team.address.partition(':')[0] or 'empty'}",
             suggestion="set CTX_STORE_URL to a PostgreSQL address, "
             "or leave out CTX_STORE_RECORDS: then they stay files of this machine",
         )
-    return TeamRecords(open_backend(address, "Records"), repository, cache)
-
-
-class MergeInput(NamedTuple):
-    """The two sides of a record. Hashes are empty where there is no content.
-
-    `theirs` is the last content where the team's record `is_deleted`. `agreed` is what both sides had when they last
-    agreed. `is_known`: the team's record once had our content. `extends`: our content begins with all of theirs.
-    `is_restored`: the file was taken out of the trash here.
-    """
-
-    ours: str
-    theirs: str
-    is_deleted: bool = False
-    agreed: str = ""
-    is_known: bool = False
-    extends: bool = False
-    is_restored: bool = False
-
-
-def decide(policy: MergePolicy, record: MergeInput) -> MergeAction:
-    """Return what to do.
-
-    >>> decide("edited", MergeInput(ours="new", theirs="old", agreed="old"))
-    'push'
-    >>> decide("edited", MergeInput(ours="new", theirs="other", agreed="old"))
-    'conflict'
-    >>> decide("fixed", MergeInput(ours="by hand", theirs="made", agreed="made"))
-    'conflict'
-    """
-    if record.ours == ("" if record.is_deleted else record.theirs):
-        return "same"
-    if not record.theirs or record.is_restored:
-        return "push"
-    if not record.ours or record.ours == record.agreed or record.is_known or policy == "derived":
-        return "pull"  # ours is missing or older
-    if record.is_deleted:
-        return "push"  # it was edited here, so the deletion does not apply to this content
-    if policy == "grows":
-        if record.extends:
-            return "push"
-        return "conflict"
-    is_edit_of_theirs = policy == "edited" and record.theirs == record.agreed
-    if is_edit_of_theirs:
-        return "push"
-    return "conflict"
+    return TeamRecords(open_backend(team.address, "Records"), team.repository, cache_folder)

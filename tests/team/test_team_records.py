@@ -32,11 +32,12 @@ from context_engine.errors import (
 from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery
 from context_engine.plans.plan_events import DECIDED
 from context_engine.plans.plan_repository import PlanQuery as Planned
+from context_engine.settings import Settings
 from context_engine.storage.confined_folder import is_temporary
 from context_engine.storage.records import RecordFolder
 from context_engine.team import synced_folder
 from context_engine.team.postgres_records import PostgresRecords
-from context_engine.team.synced_folder import TeamRecords, open_shared_records
+from context_engine.team.synced_folder import TeamRecords, open_team_records
 from tests.support import preloaded
 from tests.support.databases import forbid, new_database, sever, sql
 from tests.support.desks import Desks, plan, step
@@ -508,7 +509,7 @@ def test_into_a_clone_nothing_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("address", ["", "embedded", "qdrant://host", "https://KEY@host"])
 def test_only_a_postgresql_holds_records(address: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="PostgreSQL"):
-        open_shared_records(address, "app", tmp_path)
+        open_team_records(tmp_path, Settings(store_url=address, store_repository="app"), tmp_path)
 
 
 # -- several at once, and killed ---------------------------------------------------------------------------------------
