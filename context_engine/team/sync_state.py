@@ -36,7 +36,7 @@ class MergeBase(NamedTuple):
     stamp: FileStamp
 
 
-class _Seen(msgspec.Struct, array_like=True):
+class _SyncSnapshot(msgspec.Struct, array_like=True):
     """The content of the file."""
 
     revision: int = 0
@@ -50,7 +50,7 @@ class SyncState:
         """Nothing is created until it is needed."""
         self._path = path
         self._lock = threading.Lock()
-        self._seen = _Seen()
+        self._seen = _SyncSnapshot()
 
     @contextmanager
     def lock(self, wait_s: float) -> Generator[None]:
@@ -105,16 +105,16 @@ class SyncState:
 
     def reset(self) -> None:
         """Forget everything, because the database is another one."""
-        self._seen = _Seen(files={})
+        self._seen = _SyncSnapshot(files={})
 
     # -- the file --
 
-    def _read(self) -> tuple[_Seen, bytes]:
+    def _read(self) -> tuple[_SyncSnapshot, bytes]:
         """Return what was seen, and the bytes that say so; nothing where there is no file, or a damaged one."""
         with translate_os_errors(self._path), suppress(FileNotFoundError, msgspec.DecodeError):
             content = self._path.read_bytes()
-            return msgspec.msgpack.decode(content, type=prepare_type(_Seen)), content
-        return _Seen(files={}), b""
+            return msgspec.msgpack.decode(content, type=prepare_type(_SyncSnapshot)), content
+        return _SyncSnapshot(files={}), b""
 
     def _write(self, content: bytes) -> None:
         part = self._path.with_name(f"{self._path.name}.part")  # only the owner of the lock writes it
