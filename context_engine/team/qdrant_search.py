@@ -23,7 +23,6 @@ import time
 from array import array
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from secrets import token_hex
 from typing import Any
@@ -34,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.errors import ContextEngineError
+from context_engine.storage import prepare_type
 from context_engine.team.candidate_store import (
     Candidate,
     CandidateQuery,
@@ -97,8 +97,7 @@ _SPREAD = np.uint64(0xD6E8FEB86659FD93)
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(list[list[int]]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
+class _Segment(msgspec.Struct, frozen=True):
     """A segment of a published state: `key` begins the ids of its points, `buckets` counts its points of terms."""
 
     key: int
@@ -106,15 +105,14 @@ class _Segment:
     buckets: int
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(msgspec.Struct, frozen=True):
     """A repository as readers know it; `gone` are files that are dead but may not have been deleted yet."""
 
     repository: str
     revision: int
     totals: tuple[int, ...]
     segments: tuple[_Segment, ...]
-    gone: tuple[str, ...]
+    gone: tuple[str, ...] = ()
 
 
 class QdrantSearch(CandidateStore):
@@ -186,11 +184,7 @@ class QdrantSearch(CandidateStore):
         """Return the states of these repositories, sorted."""
         fields = ["repository", "revision", "totals", "segments", "gone"]
         points = self._scroll([match_value("what", "state"), match_any("repository", [*repositories])], fields)
-        states = []
-        for point in points:
-            segments = tuple(_Segment(part["key"], part["number"], part["buckets"]) for part in point["segments"])
-            gone = tuple(point.get("gone") or ())
-            states.append(_State(point["repository"], point["revision"], tuple(point["totals"]), segments, gone))
+        states = [msgspec.convert(point, prepare_type(_State)) for point in points]
         return sorted(states, key=lambda state: state.repository)
 
     def _scroll(self, must: list[dict[str, Any]], fields: list[str]) -> Iterator[dict[str, Any]]:

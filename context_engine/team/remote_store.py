@@ -7,7 +7,6 @@ A PostgreSQL stores the indexes of repositories (`postgres_store`), searches the
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -63,18 +62,9 @@ class PublishedRepository(NamedTuple):
     bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TeamStore:
-    """The address of the team's database, the name of this repository in it, and whether this machine publishes."""
-
-    address: str = ""
-    repository: str = ""
-    publishes: bool = False
-
-    @classmethod
-    def of(cls, root: Path, settings: Settings) -> TeamStore:
-        """Return the team of a workspace; its repository is named as git's remote, unless the settings name it."""
-        return cls(settings.store_url, settings.store_repository or Git(root).shared_name(), settings.store_shares)
+def name_repository(root: Path, settings: Settings) -> str:
+    """Return the name of a workspace in the database: that of git's remote, unless the settings name it."""
+    return settings.store_repository or Git(root).shared_name()
 
 
 def serves(address: str, part: Part) -> bool:

@@ -32,9 +32,9 @@ from context_engine.team.candidate_store import open_candidate_store
 from context_engine.team.remote_store import (
     Manifest,
     SegmentState,
-    TeamStore,
     decode_manifest,
     encode_manifest,
+    name_repository,
     open_backend,
     serves,
 )
@@ -53,12 +53,13 @@ def open_index_store(root: Path, settings: Settings, folder: Path, read: ReadFil
     A database that only searches, and any with CTX_STORE_SEARCH, also gets what it needs to search by itself; `read`
     returns a file of the work tree. Raises: InvalidArgument, UnsupportedHost when a library is missing.
     """
-    team = TeamStore.of(root, settings)
-    remote = open_backend(team.address, "Store") if serves(team.address, "Store") else None
+    address = settings.store_url
+    remote = open_backend(address, "Store") if serves(address, "Store") else None
     search = None
     if remote is None or settings.store_search:
-        search = SearchPublisher(open_candidate_store(team.address), read)
-    return SharedIndex(folder, team.repository, remote=remote, search=search, publishes=team.publishes)
+        search = SearchPublisher(open_candidate_store(address), read)
+    repository = name_repository(root, settings)
+    return SharedIndex(folder, repository, remote=remote, search=search, publishes=settings.store_shares)
 
 
 class SharedIndex(EmbeddedStore):

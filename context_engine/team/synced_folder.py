@@ -31,7 +31,7 @@ from context_engine.storage import (
     head_path,
     records,
 )
-from context_engine.team.remote_store import RETRY_DELAY_S, TeamStore, open_backend, serves
+from context_engine.team.remote_store import RETRY_DELAY_S, name_repository, open_backend, serves
 from context_engine.team.sync_state import MergeBase, SyncState
 
 if TYPE_CHECKING:  # its library is optional
@@ -442,12 +442,12 @@ def open_team_records(root: Path, settings: Settings, cache_folder: Path) -> Tea
 
     Raises: InvalidArgument for a database that stores no records, UnsupportedHost when its library is missing.
     """
-    team = TeamStore.of(root, settings)
-    if not serves(team.address, "Records"):
+    address = settings.store_url
+    if not serves(address, "Records"):
         raise InvalidArgument(
             "only PostgreSQL stores plans, memories and reviews of a team; "
-            f"CTX_STORE_URL is {team.address.partition(':')[0] or 'empty'}",
+            f"CTX_STORE_URL is {address.partition(':')[0] or 'empty'}",
             suggestion="set CTX_STORE_URL to a PostgreSQL address, "
             "or leave out CTX_STORE_RECORDS: then they stay files of this machine",
         )
-    return TeamRecords(open_backend(team.address, "Records"), team.repository, cache_folder)
+    return TeamRecords(open_backend(address, "Records"), name_repository(root, settings), cache_folder)

@@ -209,13 +209,6 @@ def test_the_same_choice_gives_the_same_fingerprint_and_the_same_vectors(opened:
     assert np.array_equal(first.embed(PLAIN, "query"), second.embed(PLAIN, "query"))
 
 
-def test_using_an_embedder_does_not_change_its_fingerprint(opened: Callable[[], Embedder]) -> None:
-    embedder = opened()
-    before = embedder.fingerprint
-    embedder.embed(PLAIN, "query")
-    assert embedder.fingerprint == before
-
-
 # -- stopping, sharing, closing -----------------------------------------------------------------------------------
 
 
@@ -265,12 +258,3 @@ def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monke
     assert "'smart-context-engine[model2vec]'" in missing.value.suggestion
     with pytest.raises(EmbedderUnusable, match="there is no folder"):
         open_embedder(EmbedderConfig("model2vec", model=str(tmp_path / "none")))
-
-
-def test_no_two_providers_share_a_fingerprint(stage: Stage) -> None:
-    prints = {}
-    for name in ("static", "openai-compatible", "ollama"):
-        embedder = open_embedder(PROVIDED[name](stage))
-        prints[name] = embedder.fingerprint
-        embedder.close()
-    assert len(set(prints.values())) == len(prints)

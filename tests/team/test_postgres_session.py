@@ -18,7 +18,7 @@ import pytest
 
 from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.team.remote_store import busy_error
-from tests.support.databases import forbid, new_database, sever
+from tests.support.databases import new_database, sever
 
 psycopg = pytest.importorskip("psycopg", reason="no wheel of it for this system")
 
@@ -242,18 +242,6 @@ def test_each_part_has_a_version_and_a_newer_step_is_made_by_who_writes(address:
 
 
 # -- trouble --
-
-
-def test_a_database_that_is_away_is_told_at_once_and_used_again_when_it_is_back(address: str) -> None:
-    database = PostgresSession(address)
-    note(database, "lion")
-    with forbid(address):
-        for ask in (lambda: noted(database), lambda: note(database, "tiger")):
-            with pytest.raises(StoreUnavailable):
-                ask()
-        with pytest.raises(StoreUnavailable), database.hold_lock(NOTES, "app", 0, busy_error("app")):
-            pass
-    assert noted(database) == ["lion"]
 
 
 def test_an_address_that_is_none_is_refused_and_what_is_told_has_no_password() -> None:
