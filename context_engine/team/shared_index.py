@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +45,8 @@ if TYPE_CHECKING:  # its library is optional
 
 FETCHED = "fetched"
 FETCH_TRIES = 3
+NAMES = "segment_names"
+"""The fact in the index that has the names of its segments."""
 
 
 def open_index_store(root: Path, settings: Settings, folder: Path, read: ReadFile) -> SharedIndex:
@@ -84,7 +86,6 @@ class SharedIndex(EmbeddedStore):
         self._remote = remote
         self._search = search
         self._publishes = publishes
-        self._names: dict[Path, str] = {}
 
     # -- starting from the database --
 
@@ -162,43 +163,35 @@ class SharedIndex(EmbeddedStore):
             yield writer
             if self._publishes and writer.is_published and self.generation() == writer.generation:
                 try:
-                    self._publish(writer.snapshot())
+                    self._publish(writer)
                 except (StoreUnavailable, StoreUnusable) as error:
                     self.problem = error.message
                     raise
                 self.problem = ""
 
-    def _publish(self, snapshot: Snapshot) -> None:
-        """Make a state the one that the databases have."""
-        manifest = self._list_segments(snapshot)
+    def _publish(self, writer: EmbeddedWriter) -> None:
+        """Make what was committed the state that the databases have."""
+        snapshot = writer.snapshot()
+        paths = [found.path for found in snapshot.segments if found.path is not None]
+        names = self._name_segments(writer, snapshot.segment_numbers, paths)
+        manifest = _list_segments(snapshot, names)
         content = encode_manifest(manifest)
-        segments = {part.name: found for part, found in zip(manifest, snapshot.segments, strict=True)}
         if self._remote is not None:
-            paths = {name: found.path for name, found in segments.items() if found.path is not None}
-            revision = self._remote.publish(self.repository, content, paths)
+            revision = self._remote.publish(self.repository, content, dict(zip(names, paths, strict=True)))
         else:
             digest = hashlib.blake2b(content, digest_size=8).digest()
             revision = int.from_bytes(digest, "big") >> 1 or 1
         if self._search is not None:
             self._search.publish(self.repository, revision, snapshot, manifest)
 
-    def _list_segments(self, snapshot: Snapshot) -> Manifest:
-        """Return the segments of a state, named by their content."""
-        parts, base = [], snapshot.file_base.tolist()
-        for number, found, start in zip(snapshot.segment_numbers, snapshot.segments, base, strict=False):
-            stop = start + found.files
-            dead = (~snapshot.file_alive[start:stop]).nonzero()[0].tolist()
-            weights = snapshot.importance[start:stop].astype("<f2").tobytes()
-            parts.append(
-                SegmentState(number, self._name_of(found.path), found.files, found.chunks, weights, tuple(dead))
-            )
-        return tuple(parts)
-
-    def _name_of(self, path: Path | None) -> str:
-        assert path is not None, "segments of a store are files"
-        if path not in self._names:
-            self._names[path] = hash_file(path)
-        return self._names[path]
+    def _name_segments(self, writer: EmbeddedWriter, numbers: Sequence[int], paths: Sequence[Path]) -> list[str]:
+        """Return the names of segments; each is hashed once, since a segment never changes."""
+        stored = self.metadata(NAMES)
+        known = msgspec.msgpack.decode(stored) if stored else {}
+        names = {number: known.get(number) or hash_file(path) for number, path in zip(numbers, paths, strict=True)}
+        if names != known:
+            writer.set_metadata({NAMES: msgspec.msgpack.encode(names)})
+        return list(names.values())
 
     # -- the whole --
 
@@ -228,6 +221,18 @@ class SharedIndex(EmbeddedStore):
 
     def _databases(self) -> list[PostgresStore | SearchPublisher]:
         return [database for database in (self._remote, self._search) if database is not None]
+
+
+def _list_segments(snapshot: Snapshot, names: Sequence[str]) -> Manifest:
+    """Return the segments of a state with these names."""
+    parts, start = [], 0
+    for number, name, found in zip(snapshot.segment_numbers, names, snapshot.segments, strict=True):
+        stop = start + found.files
+        dead = (~snapshot.file_alive[start:stop]).nonzero()[0].tolist()
+        weights = snapshot.importance[start:stop].astype("<f2").tobytes()
+        parts.append(SegmentState(number, name, found.files, found.chunks, weights, tuple(dead)))
+        start = stop
+    return tuple(parts)
 
 
 def hash_file(path: Path) -> str:
