@@ -91,15 +91,15 @@ def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded
     """
     try:
         with root.open_folder() as top:
-            loaded = _decode_file(path, *top.read_bytes(path, bytes_max=bytes_max))
+            raw, status = top.read_bytes(path, bytes_max=bytes_max)
     except OSError as error:
         return Skipped(path, *_explain_failure(error))
-    if isinstance(loaded, LoadedFile) and (why := why_minified(loaded.data)):
-        return Skipped(path, "minified", why)
-    return loaded
+    return _decode_file(path, raw, status, may_be_minified=False)
 
 
-def _decode_file(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | Skipped:
+def _decode_file(
+    path: str, raw: bytes, status: os.stat_result, *, may_be_minified: bool = True
+) -> LoadedFile | Skipped:
     """Return a file that was read as text; it is skipped where it is none."""
     if why := why_binary(raw):
         return Skipped(path, "binary", why)
@@ -110,6 +110,8 @@ def _decode_file(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | 
         return Skipped(path, "binary", why)
     else:
         data = text.encode("utf-8", "replace")
+    if not may_be_minified and (why := why_minified(data)):
+        return Skipped(path, "minified", why)
     return LoadedFile(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest())
 
 
