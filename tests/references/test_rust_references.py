@@ -31,6 +31,8 @@ PROJECT = {
         "pub struct Cat;\nimpl Eats for Cat {\n    fn eat(&self) {}\n}\n\n"
         "pub enum Meal { Fish(Cat), Grass }\n"
     ),
+    "tests/walk.rs": "mod common;\n#[test]\nfn walks() { common::help(); }\n",
+    "tests/common/mod.rs": "pub fn help() {}\n",
     "src/main.rs": (
         "use big_zoo::food::{self, Eats, Meal};\nuse big_zoo::Cage;\n\n"
         "fn by_field(cage: &Cage) { cage.door.shut() }\n"
@@ -59,6 +61,7 @@ PROJECT = {
         ("Cage.new", exact("by_chain")),
         ("Door.new", exact("new")),
         ("by_chain", exact("through_super")),  # through a glob
+        ("help", exact("walks")),  # a module of a test, which is the root of a crate
     ],
 )
 def test_a_function_is_found_by_its_path_and_by_the_type_of_its_receiver(

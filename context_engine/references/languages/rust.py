@@ -87,8 +87,9 @@ class RustModules:
         folder, _, own = file.path.rpartition("/")
         above = [file.text(get(outer, "name")) for outer in ancestors(node) if outer.type == "mod_item"]
         stem = "" if own in (*ROOTS, "mod.rs") else own.removesuffix(".rs")
-        base = join(folder, stem, *reversed(above), name)
-        return next((path for path in (f"{base}.rs", f"{base}/mod.rs") if path in self._paths), "")
+        bases = (join(folder, stem, *reversed(above), name), join(folder, name))  # a test is the root of a crate, too
+        paths = (base + end for base in bases for end in (".rs", "/mod.rs"))
+        return next((path for path in paths if path in self._paths), "")
 
 
 class RustStyle(ModuleStyle):
