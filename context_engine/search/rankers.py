@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import log
 from typing import NamedTuple
@@ -161,8 +161,8 @@ class RankingView:
 
     def inline_tests(self, file: int) -> list[tuple[int, int]]:
         """Return the first and last line of each test inside a source file: `mod tests` and `fn test_x` of Rust."""
-        language = Languages.builtin().get(self.snapshot.languages[int(self.snapshot.file_column("language")[file])])
-        if language is None or not language.inline_tests or self.roles[file] != SOURCE_ROLE:
+        language = self.snapshot.languages[int(self.snapshot.file_column("language")[file])]
+        if language not in _tested_inside() or self.roles[file] != SOURCE_ROLE:
             return []
         return [(symbol.first, symbol.last) for symbol in self.outline(file).symbols if _is_test(symbol)]
 
@@ -265,6 +265,12 @@ class RankingView:
         rarity /= max(float(rarity.max(initial=0.0)), 1e-9)
         self.known_names = NameWords(vocabulary, place, stems, rarity, all_words, all_files)
         return self.known_names
+
+
+@lru_cache(maxsize=1)
+def _tested_inside() -> frozenset[str]:
+    """Return the names of languages whose source files have tests of their own."""
+    return frozenset(language.name for language in Languages.builtin().listed if language.inline_tests)
 
 
 def _is_test(symbol: StoredSymbol) -> bool:
