@@ -25,10 +25,15 @@ from context_engine.index.build_order import (
     rank_files,
 )
 from context_engine.index.describe import IndexJob, JobResult, run_job
-from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
+from context_engine.index.embedded_store import (
+    PATIENT_SEGMENTS_MAX,
+    SEGMENTS_MAX,
+    UNFINISHED,
+    EmbeddedStore,
+    EmbeddedWriter,
+)
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.importance import importance
-from context_engine.index.index_store import IndexStore, IndexWriter
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
@@ -60,7 +65,7 @@ class IndexBuilder:
     def __init__(
         self,
         root: Path,
-        store: IndexStore,
+        store: EmbeddedStore,
         languages: Languages,
         grammars: Grammars,
         pool: WorkerPool,
@@ -186,7 +191,7 @@ class IndexBuilder:
             self._excludes_file = Git(self._root).excludes_file() or ""
         return self._excludes_file or None
 
-    def _find_changes(self, seen: Mapping[str, tuple[int, int]], writer: IndexWriter, under: str) -> IndexChanges:
+    def _find_changes(self, seen: Mapping[str, tuple[int, int]], writer: EmbeddedWriter, under: str) -> IndexChanges:
         if not under:
             return compare_files(writer.files(), seen, writer.skipped_states())
         kept_out = {path: state for path, state in writer.skipped_states().items() if is_under(path, under)}
@@ -208,7 +213,7 @@ class IndexBuilder:
         return ""
 
     def _index_changes(
-        self, writer: IndexWriter, facts: Mapping[str, tuple[int, int]], changes: IndexChanges, run: _BuildRun
+        self, writer: EmbeddedWriter, facts: Mapping[str, tuple[int, int]], changes: IndexChanges, run: _BuildRun
     ) -> None:
         """Index all new or suspect files, round by round; removals go with the first commit."""
         indexed = writer.states(changes.suspect)
@@ -244,7 +249,7 @@ class IndexBuilder:
 
     def _index_round(
         self,
-        writer: IndexWriter,
+        writer: EmbeddedWriter,
         paths: Sequence[str],
         facts: Mapping[str, tuple[int, int]],
         known: Mapping[str, bytes],
@@ -275,7 +280,7 @@ class IndexBuilder:
         return run_job(job, self._languages, self._grammars, self._encoder, on_file=run.step)
 
     def _commit(
-        self, writer: IndexWriter, numbers: Sequence[int], outcomes: Sequence[JobResult], removed: Sequence[str]
+        self, writer: EmbeddedWriter, numbers: Sequence[int], outcomes: Sequence[JobResult], removed: Sequence[str]
     ) -> None:
         writer.put(
             numbers,
@@ -285,14 +290,14 @@ class IndexBuilder:
             metadata=UNFINISHED,
         )
 
-    def _merge(self, writer: IndexWriter, moved: int, segments_max: int, *, anew: bool = False) -> None:
+    def _merge(self, writer: EmbeddedWriter, moved: int, segments_max: int, *, anew: bool = False) -> None:
         """Merge segments; compute the importance of all files again when enough of them changed, or if `anew`."""
         moved = max(writer.compact(segments_max=segments_max), moved)
         snapshot = writer.snapshot()
         if anew or moved * IMPORTANCE_SHARE > snapshot.files:
             writer.set_importance(importance(snapshot))
 
-    def _finish(self, writer: IndexWriter, run: _BuildRun, removed: int, *, anew: bool, patient: bool) -> None:
+    def _finish(self, writer: EmbeddedWriter, run: _BuildRun, removed: int, *, anew: bool, patient: bool) -> None:
         """Finish a run: merge, compute importance (`anew`: in any case), publish.
 
         `patient`: only one folder or file was indexed, so merging can wait.

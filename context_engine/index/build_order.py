@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from context_engine.errors import ContextEngineError
+from context_engine.index.embedded_store import FileState
 from context_engine.index.file_roles import role_of
-from context_engine.index.index_store import FileState
 from context_engine.languages import Languages
 from context_engine.repo import Git
 

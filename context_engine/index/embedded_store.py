@@ -21,7 +21,7 @@ import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
@@ -29,12 +29,6 @@ from filelock import Timeout
 
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
 from context_engine.index import segment as segments
-from context_engine.index.index_store import (
-    FileState,
-    IndexStore,
-    IndexWriter,
-    SkippedFile,
-)
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.storage import create_private, database, lock_private, make_private_folder, open_private
@@ -86,8 +80,26 @@ INSERT INTO fact VALUES ('schema', {schema}), ('epoch', 0);
 """
 
 
-class EmbeddedStore(IndexStore):
-    """The index of one work tree. Thread-safe; any number of processes may use the same folder."""
+SkippedFile = tuple[str, str, str, int, int]
+"""(path, reason, detail, size, mtime_ns) of a file that was skipped for its content."""
+
+
+class FileState(NamedTuple):
+    """The size, time and hash of a file when it was indexed."""
+
+    size: int
+    mtime_ns: int
+    sha256: bytes
+
+
+class EmbeddedStore:
+    """The index of one work tree. Thread-safe; any number of processes may use the same folder.
+
+    A team's store, in `context_engine.team`, also publishes it.
+    """
+
+    problem = ""
+    """Why the database of a team could not be used the last time; empty when it could, and without a team."""
 
     def __init__(self, folder: Path) -> None:
         """Open and create nothing yet."""
@@ -116,6 +128,19 @@ class EmbeddedStore(IndexStore):
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         with self._lock:
             return self._ask(lambda reader: reader.skipped_files()) or []
+
+    def skipped_states(self) -> dict[str, tuple[int, int]]:
+        """Return (size, mtime_ns) of files that were skipped for their content, by path."""
+        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped_files()}
+
+    def disk_bytes(self) -> int:
+        """Return the bytes of all its files on this machine, while others create and delete some."""
+        total = 0
+        for at, _, names in os.walk(self.folder):
+            for name in names:
+                with suppress(OSError):
+                    total += os.stat(os.path.join(at, name)).st_size
+        return total
 
     def metadata(self, name: str) -> Any:
         """Return a value that was committed with the index; None when unknown."""
@@ -186,6 +211,10 @@ class EmbeddedStore(IndexStore):
             self._forget()
 
     # -- writing --
+
+    def start_from_team(self, identity: str) -> bool:  # noqa: ARG002 - a team's store has an index to start from
+        """Start a missing index with that of a team, if its static vectors have this `identity`; return whether."""
+        return False
 
     @contextmanager
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[EmbeddedWriter]:
@@ -277,7 +306,7 @@ class _Generation:
         return self.rows("SELECT path, reason, detail, size, mtime_ns FROM skipped ORDER BY path")
 
 
-class EmbeddedWriter(_Generation, IndexWriter):
+class EmbeddedWriter(_Generation):
     """The right of one process to change the index. Every method that returns has committed."""
 
     def __init__(

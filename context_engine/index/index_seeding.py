@@ -11,8 +11,7 @@ import numpy as np
 
 from context_engine.errors import ContextEngineError
 from context_engine.index import segment as segments
-from context_engine.index.embedded_store import UNFINISHED, EmbeddedStore
-from context_engine.index.index_store import IndexStore, IndexWriter
+from context_engine.index.embedded_store import UNFINISHED, EmbeddedStore, EmbeddedWriter
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 
@@ -20,7 +19,7 @@ UNKNOWN_NS = -1
 """A modification time that no file has: its content is compared again before the index counts as current."""
 
 
-def seed(target: IndexStore, folders: Iterable[Path], identity: str) -> bool:
+def seed(target: EmbeddedStore, folders: Iterable[Path], identity: str) -> bool:
     """Start a missing index with that of another work tree of the repository; return whether that was done.
 
     `folders` contain the other indexes. The largest one with static vectors of this `identity` (empty: none) is copied.
@@ -43,7 +42,7 @@ def seed(target: IndexStore, folders: Iterable[Path], identity: str) -> bool:
     return True
 
 
-def copy_index(snapshot: Snapshot, writer: IndexWriter) -> None:
+def copy_index(snapshot: Snapshot, writer: EmbeddedWriter) -> None:
     """Copy the segments of a snapshot, dead files included, so that files keep their numbers.
 
     Every file counts as changed until its hash has been compared, because on another work tree equal sizes and times

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from context_engine.errors import ContextEngineError
 from context_engine.index.build import IndexBuilder
+from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.index_seeding import seed
-from context_engine.index.index_store import IndexStore
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.path_explanation import PathExplainer
 from context_engine.index.worker import WorkerPool
@@ -54,7 +54,7 @@ class IndexService:
         grammars: Grammars,
         encoder: StaticEncoder | None,
         *,
-        store: IndexStore,
+        store: EmbeddedStore,
         git: Git,
         now: Now,
         options: IndexOptions,

@@ -16,7 +16,7 @@ from typing import Protocol
 from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.index.build import IndexBuilder
 from context_engine.index.build_order import ORDERED_FILES_MIN
-from context_engine.index.index_store import IndexStore
+from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import IndexReport, Progress
 from context_engine.repo import WorkspaceWatcher, changes_rules, is_under
@@ -59,7 +59,7 @@ class LiveIndex:
 
     def __init__(
         self,
-        store: IndexStore,
+        store: EmbeddedStore,
         builder: IndexBuilder,
         sweep: Sweep,
         *,

@@ -18,7 +18,7 @@ from context_engine.index.build_order import (
     list_recent_files,
     rank_files,
 )
-from context_engine.index.index_store import FileState
+from context_engine.index.embedded_store import FileState
 from context_engine.languages import Languages
 from context_engine.model import Query
 from context_engine.repo import Git

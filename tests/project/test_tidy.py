@@ -46,7 +46,6 @@ TOUCHES_FILES = {
     "edit/journal.py": "the journal of edits, in `.context-engine/`",
     "history/commit_facts.py": "the mined history, in the user's cache",
     "index/embedded_store.py": "its own index files, in the user's cache",
-    "index/index_store.py": "its own index files, in the user's cache",
     "index/index_seeding.py": "its own index files, in the user's cache",
     "index/segment.py": "its own index files, in the user's cache",
     "embedding/library_embedder.py": "the folder of a model, which the user named",
