@@ -9,7 +9,6 @@ it, and what it had not finished was never noted.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -49,7 +48,6 @@ class SyncState:
     def __init__(self, path: Path) -> None:
         """Nothing is created until it is needed."""
         self._path = path
-        self._lock = threading.Lock()
         self._seen = _SyncSnapshot()
 
     @contextmanager
@@ -58,29 +56,23 @@ class SyncState:
 
         Raises: StorageBusy, WriteFailed, DiskFull.
         """
-        busy = StorageBusy(
-            "another process of this machine is writing the records of the team right now",
-            suggestion="Call again in a moment; nothing was written.",
-        )
-        if not self._lock.acquire(timeout=wait_s):
-            raise busy
-        try:
-            with translate_os_errors(self._path):
-                make_private_folder(self._path.parent)
-                file_lock = lock_private(f"{self._path}.lock", timeout=wait_s)
-                try:
-                    file_lock.acquire()
-                except Timeout:
-                    raise busy from None
+        with translate_os_errors(self._path):
+            make_private_folder(self._path.parent)
+            lock = lock_private(f"{self._path}.lock", timeout=wait_s)  # each object of it excludes all others
             try:
-                self._seen, stored = self._read()
-                yield
-                if (content := msgspec.msgpack.encode(self._seen)) != stored:
-                    self._write(content)
-            finally:
-                file_lock.release()
+                lock.acquire()
+            except Timeout:
+                raise StorageBusy(
+                    "another process of this machine is writing the records of the team right now",
+                    suggestion="Call again in a moment; nothing was written.",
+                ) from None
+        try:
+            self._seen, stored = self._read()
+            yield
+            if (content := msgspec.msgpack.encode(self._seen)) != stored:
+                self._write(content)
         finally:
-            self._lock.release()
+            lock.release()
 
     # -- with the lock --
 
