@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -203,17 +203,16 @@ def connects(called: str) -> bool:
 def sites(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Each call of a module: the function that it is in, and the dotted name that is called, as it was imported."""
     names = dict(_imported(tree))
-
-    def visit(node: ast.AST, inside: str) -> Iterator[tuple[str, str]]:
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, inside = waiting.pop()
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             first, dot, rest = called.partition(".")
             yield inside, names.get(first, f"local.{first}") + dot + rest
         for child in ast.iter_child_nodes(node):
             is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            yield from visit(child, f"{inside}.{child.name}".lstrip(".") if is_named else inside)
-
-    yield from visit(tree, "")
+            waiting.append((child, f"{inside}.{child.name}".lstrip(".") if is_named else inside))
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -228,13 +227,18 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield each.asname or each.name, f"{node.module}.{each.name}"
 
 
-def found() -> tuple[frozenset[str], frozenset[str]]:
+def read_trees() -> dict[str, ast.Module]:
+    """The syntax tree of every module, by its path below the package."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def found(trees: Mapping[str, ast.Module]) -> tuple[frozenset[str], frozenset[str]]:
     """The places in the source that start programs, and those that connect."""
     programs: set[str] = set()
     addresses: set[str] = set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        file = path.relative_to(PACKAGE).as_posix()
-        for inside, called in sites(ast.parse(path.read_text(encoding="utf-8"))):
+    for file, tree in trees.items():
+        for inside, called in sites(tree):
             if starts(called):
                 programs.add(f"{file}:{inside}")
             if connects(called):
@@ -242,9 +246,9 @@ def found() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(programs), frozenset(addresses)
 
 
-def problems() -> list[str]:
+def problems(trees: Mapping[str, ast.Module]) -> list[str]:
     """What the tables do not list, and what they list that is not there."""
-    programs, addresses = found()
+    programs, addresses = found(trees)
     return [
         *_differences("starts a program", programs, {row.place for row in PROGRAMS}),
         *_differences("connects", addresses, {row.place for row in ADDRESSES} - BY_PROGRAMS),
@@ -270,7 +274,7 @@ def main() -> int:
         for row in rows(table):
             print(" | ".join(row))
         print()
-    wrong = problems()
+    wrong = problems(read_trees())
     print("\n".join(wrong) or "the source does nothing else")
     return 1 if wrong else 0
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-import context_engine
+from tests.support.source_trees import PACKAGE, ROOT, nodes, trees
 
-PACKAGE = Path(context_engine.__file__).parent
 ENGINE_LINES_MAX = 350
 METHODS_MAX = 2
 """A Protocol of more methods that only a class above implements is that class under another name."""
@@ -26,9 +24,9 @@ def test_the_engine_is_short() -> None:
 def test_no_package_describes_a_class_above_it_by_a_protocol() -> None:
     layer = {name: number for number, row in enumerate(_layers()) for name in row}
     classes = [
-        (file.relative_to(PACKAGE).parts[0].removesuffix(".py"), node)
-        for file in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text()))
+        (module.partition("/")[0].removesuffix(".py"), node)
+        for module, tree in trees().items()
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef)
     ]
     mirrors = []
@@ -46,7 +44,7 @@ def test_no_package_describes_a_class_above_it_by_a_protocol() -> None:
 
 def _layers() -> list[list[str]]:
     """The layers of `.importlinter`, the highest first."""
-    text = (PACKAGE.parent / ".importlinter").read_text()
+    text = (ROOT / ".importlinter").read_text()
     rows = text.partition("layers =\n")[2].partition("\nignore_imports")[0].split("\n")
     return [[name.strip(" ()") for name in row.split("|")] for row in rows if row.strip()]
 

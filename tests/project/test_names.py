@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "context_engine"
+from tests.support.source_trees import PACKAGE, nodes, trees
+
 EXCEPTIONS = Path(__file__).with_name("exceptions.txt")
 
 PARTICIPLE = re.compile(
@@ -27,13 +27,6 @@ PARTICIPLE = re.compile(
 """A past participle alone: it names neither what a function does nor what a value is."""
 VERBS = {"embed", "feed", "need", "seed", "exceed", "proceed", "shed", "speed"}
 """Words that end like participles and are not."""
-
-
-@cache
-def trees() -> dict[str, ast.Module]:
-    """The syntax tree of every module, by its path below the package."""
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def package_of(module: str) -> str:
@@ -65,7 +58,7 @@ def same_stems() -> Iterator[str]:
 def bare_participles() -> Iterator[str]:
     """Functions and classes that are named by a participle and nothing else; properties may be."""
     for module, tree in trees().items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 is_property = any("property" in ast.unparse(mark) for mark in node.decorator_list)
                 if is_participle(node.name) and not is_property:
@@ -86,7 +79,7 @@ def is_participle(name: str) -> bool:
 def each_loops() -> Iterator[str]:
     """Loops whose variable is called `each`, whatever it contains."""
     for module, tree in trees().items():
-        loops = (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension))
+        loops = (node for node in nodes(tree) if isinstance(node, ast.For | ast.comprehension))
         targets = (name for loop in loops for name in ast.walk(loop.target))
         if any(isinstance(name, ast.Name) and name.id == "each" for name in targets):
             yield f"each {module}"
@@ -95,7 +88,7 @@ def each_loops() -> Iterator[str]:
 def imports_past_an_interface() -> Iterator[str]:
     """Imports of a module inside another package instead of a name that the package exports."""
     for module, tree in trees().items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("context_engine."):
                 yield from (f"past-interface {module} {name}" for name in past(package_of(module), node))
 
@@ -113,6 +106,7 @@ def past(package: str, node: ast.ImportFrom) -> list[str]:
 RULES = (namesakes, same_stems, bare_participles, each_loops, imports_past_an_interface)
 
 
+@cache
 def violations() -> list[str]:
     return sorted({line for rule in RULES for line in rule()})
 

@@ -16,22 +16,20 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "context_engine"
+from tests.support.source_trees import PACKAGE, ROOT, nodes, parsed
+
 LIMITS = Path(__file__).with_name("size.toml")
 LANGUAGES = frozenset({"c", "cpp", "csharp", "go", "java", "javascript", "kotlin", "php", "python", "ruby", "rust", "typescript"})  # fmt: skip
 KNOWS_LANGUAGES = frozenset({"languages", "references"})
 """Packages that may compare with the name of a language."""
 
 
-@cache
-def trees(folder: str) -> dict[Path, tuple[str, ast.Module]]:
-    """The text and the syntax tree of each Python file below a folder that git tracks or has not ignored."""
+def texts(folder: str) -> dict[Path, str]:
+    """The text of each Python file below a folder that git tracks or has not ignored."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", folder]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     paths = [ROOT / name for name in names if name.endswith(".py") and (ROOT / name).is_file()]
-    texts = {path: path.read_text(encoding="utf-8") for path in paths}
-    return {path: (text, ast.parse(text)) for path, text in texts.items()}
+    return {path: path.read_text(encoding="utf-8") for path in paths}
 
 
 def package_of(path: Path) -> str:
@@ -49,7 +47,9 @@ def exported_names(path: Path, tree: ast.Module) -> int:
 
 def local_imports(tree: ast.Module) -> int:
     """How many imports are inside of functions."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if not any(isinstance(node, ast.Import | ast.ImportFrom) and node.col_offset for node in nodes(tree)):
+        return 0
+    functions = [node for node in nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return len({id(node) for function in functions for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)})  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def is_value_class(node: ast.AST) -> bool:
 
 def language_comparisons(tree: ast.Module) -> int:
     """How many comparisons there are with the name of a language."""
-    compared = [part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in node.comparators]
+    compared = [part for node in nodes(tree) if isinstance(node, ast.Compare) for part in node.comparators]
     return sum(isinstance(part, ast.Constant) and part.value in LANGUAGES for part in compared)
 
 
@@ -73,7 +73,8 @@ def counts() -> dict[str, dict[str, int]]:
     lines: Counter[str] = Counter()
     exports: Counter[str] = Counter()
     whole: Counter[str] = Counter()
-    for path, (text, tree) in trees("context_engine").items():
+    for path, text in texts("context_engine").items():
+        tree = parsed(path.relative_to(PACKAGE).as_posix())
         package = package_of(path)
         lines[package] += text.count("\n")
         exports[package] += exported_names(path, tree)
@@ -81,13 +82,14 @@ def counts() -> dict[str, dict[str, int]]:
         whole["files"] += 1
         whole["re.compile"] += patterns
         whole["re.compile in one file, most"] = max(whole["re.compile in one file, most"], patterns)
-        whole["value classes"] += sum(map(is_value_class, ast.walk(tree)))
+        whole["value classes"] += sum(map(is_value_class, nodes(tree)))
         whole["imports inside functions"] += local_imports(tree)
         if package not in KNOWS_LANGUAGES:
             whole["comparisons with a language"] += language_comparisons(tree)
     whole["lines"] = lines.total()
-    whole["lines of tests"] = sum(text.count("\n") for text, _ in trees("tests").values())
-    whole["sleep( in tests"] = sum(text.count("sleep(") for path, (text, _) in trees("tests").items() if path.name != Path(__file__).name)  # fmt: skip
+    tests = texts("tests")
+    whole["lines of tests"] = sum(text.count("\n") for text in tests.values())
+    whole["sleep( in tests"] = sum(text.count("sleep(") for path, text in tests.items() if path.name != Path(__file__).name)  # fmt: skip
     named = {package: count for package, count in exports.items() if count}
     return {"all": dict(whole), "exported names": named, "lines": dict(lines)}
 

@@ -11,15 +11,12 @@ import configparser
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from context_engine import errors
-
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "context_engine"
+from tests.support.source_trees import PACKAGE, ROOT, modules, nodes, parsed, text_of
 
 # Who but `workspace` may touch the file system, and what for. A key is a file or a folder of the package.
 TOUCHES_FILES = {
@@ -125,23 +122,6 @@ MUTATING_METHODS = {
 }
 
 # -- reading the tree ---------------------------------------------------------------------------------------------
-
-
-@cache
-def modules() -> list[str]:
-    """Every Python file of the package, as a path below it."""
-    return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
-
-
-@cache
-def parsed(module: str) -> ast.Module:
-    return ast.parse((PACKAGE / module).read_text(encoding="utf-8"), filename=module)
-
-
-@cache
-def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """Every node of a tree, walked through once."""
-    return tuple(ast.walk(tree))
 
 
 def file_touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -455,11 +435,7 @@ def test_what_the_page_of_decisions_names_exists() -> None:
 
 
 def test_records_that_the_code_names_exist() -> None:
-    named = {
-        found
-        for module in modules()
-        for found in re.findall(r"docs/(decisions/[\w/-]+)", (PACKAGE / module).read_text())
-    }
+    named = {found for module in modules() for found in re.findall(r"docs/(decisions/[\w/-]+)", text_of(module))}
     assert [name for name in sorted(named) if not list((ROOT / "docs").glob(f"{name}*"))] == []
 
 

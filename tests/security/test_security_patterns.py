@@ -26,8 +26,8 @@ import pytest
 
 from context_engine.languages.grammars import Grammars
 from context_engine.review.checks import CHECKS, Check
+from tests.support.source_trees import modules, nodes, parsed
 
-PACKAGE = Path(__file__).resolve().parent.parent.parent / "context_engine"
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 SHORT, LONG = 8_000, 64_000
 """Longer than what our patterns bound, such as 4,000 characters of a link."""
@@ -62,26 +62,20 @@ class Use(NamedTuple):
 
 
 @cache
-def tree_of(module: str) -> ast.Module:
-    return ast.parse((PACKAGE / module).read_text("utf-8"))
-
-
-def modules() -> list[str]:
-    return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
-
-
-def uses() -> Iterator[Use]:
+def uses() -> tuple[Use, ...]:
     """Each `NAME.method(` where NAME is written in capitals: a pattern of its module, or one that it imports."""
+    found: list[Use] = []
     for module in modules():
-        found = {
+        used = {
             Use(module, node.value.id, node.attr)
-            for node in ast.walk(tree_of(module))
+            for node in nodes(parsed(module))
             if isinstance(node, ast.Attribute)
             and node.attr in METHODS
             and isinstance(node.value, ast.Name)
             and node.value.id.isupper()
         }
-        yield from sorted(found)
+        found += sorted(used)
+    return tuple(found)
 
 
 def pattern_of(use: Use) -> re.Pattern[Any] | None:
@@ -349,7 +343,7 @@ NOT_CONSTANT = {
 
 
 def test_a_pattern_that_is_not_a_constant_has_its_reason() -> None:
-    found = {module for module in modules() if any(map(is_not_constant, ast.walk(tree_of(module))))}
+    found = {module for module in modules() if any(map(is_not_constant, nodes(parsed(module))))}
     assert found - NOT_CONSTANT.keys() == set(), "run a stranger's pattern by text.compile_linear"
     assert NOT_CONSTANT.keys() - found == set(), "no longer needed"
 
@@ -365,7 +359,7 @@ def test_only_one_module_knows_re2() -> None:
     found = [
         module
         for module in modules()
-        for node in ast.walk(tree_of(module))
+        for node in nodes(parsed(module))
         if isinstance(node, ast.Import) and any(alias.name == "re2" for alias in node.names)
     ]
     assert found == ["text/patterns.py"]

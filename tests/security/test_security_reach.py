@@ -7,10 +7,11 @@ import ast
 import pytest
 
 from scripts import docs, reach
+from tests.support.source_trees import trees
 
 
 def test_every_program_that_is_started_and_every_address_has_its_row_and_no_row_is_left_over() -> None:
-    assert reach.problems() == []
+    assert reach.problems(trees()) == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import time
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from yaml.constructor import ConstructorError
 
 from context_engine.text.untrusted_data import DEPTH_MAX, NODES_MAX, ParseError, read_json, read_toml, read_yaml
+from tests.support.source_trees import modules, nodes, parsed, text_of
 
 SECONDS_MAX = 5
 """Each text here takes less than one on an idle machine; the parsers it replaces took minutes or all memory."""
@@ -149,7 +149,6 @@ def test_a_text_of_many_values_may_be_read_where_the_caller_expects_one() -> Non
 
 # -- who else parses --------------------------------------------------------------------------------------------------
 
-PACKAGE = Path(__file__).resolve().parent.parent.parent / "context_engine"
 PARSERS = {
     ("json", "load"), ("json", "loads"), ("json", "JSONDecoder"), ("tomllib", "load"), ("tomllib", "loads"),
     ("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"), ("yaml", "safe_load_all"), ("yaml", "full_load"),
@@ -174,12 +173,10 @@ OTHERS = {
 
 def test_what_a_repository_brings_is_parsed_by_the_loaders_alone() -> None:
     found = set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = path.relative_to(PACKAGE).as_posix()
-        text = path.read_text("utf-8")
-        if not any(f"import {library}" in text for library in ("json", "tomllib", "yaml", "tomlkit")):
+    for module in modules():
+        if not any(f"import {library}" in text_of(module) for library in ("json", "tomllib", "yaml", "tomlkit")):
             continue
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes(parsed(module)):
             match node:
                 case ast.Attribute(value=ast.Name(id=library), attr=name) if (library, name) in PARSERS:
                     row = next(
