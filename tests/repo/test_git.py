@@ -242,3 +242,21 @@ def test_clones_agree_and_folders_below_the_top_are_told_apart(tmp_path: Path) -
 def test_what_comes_from_nowhere_is_called_like_its_folder(tmp_path: Path) -> None:
     assert Git(repository(tmp_path / "app")).shared_name() == "app"
     assert Git(tree(tmp_path / "loose", {"a.py": "x"})).shared_name() == "loose"
+
+
+def test_before_the_first_commit_there_is_a_branch_without_one(tmp_path: Path) -> None:
+    assert Git(repository(tmp_path / "new")).head() == GitHead("main", None)
+
+
+def test_symbolic_refs_in_a_circle_have_no_commit(repo: Path) -> None:
+    tree(repo / ".git", {"HEAD": "ref: refs/heads/x\n", "refs/heads/x": "ref: refs/heads/x\n"})
+    head = Git(repo).head()
+    assert head is not None
+    assert head.commit is None
+
+
+def test_a_submodule_is_a_repository_of_its_own(repo: Path, tmp_path: Path) -> None:
+    other = repository(tmp_path / "other", {"x": "1"})
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
+    assert Git(repo / "sub").head() == GitHead("main", git(other, "rev-parse", "HEAD"))
+    assert common_dir_of(str(repo / "sub")) != common_dir_of(str(repo))

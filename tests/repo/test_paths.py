@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from context_engine.errors import AccessDenied, AccessFailed, ContextEngineError, FileNotFound, InvalidPath
 from context_engine.model import RelPath
 from context_engine.repo.paths import Root, is_sensitive, why_malformed
-from tests.support.trees import tree
+from tests.support.trees import ordinary_user, tree
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
 
@@ -287,3 +287,24 @@ def outcome(root: Root, typed: str, must_exist: bool) -> tuple[RelPath | None, C
 def test_what_is_closed_is_closed_with_everything_below(parts: list[str]) -> None:
     closed = [bool(is_sensitive("/".join(parts[:count]))) for count in range(1, len(parts) + 1)]
     assert closed == sorted(closed)
+
+
+def test_a_path_with_dots_is_told_what_it_means(root: Root) -> None:
+    with pytest.raises(InvalidPath) as refusal:
+        root.rel("src/app/../environment.ts")
+    assert "'src/environment.ts'" in refusal.value.suggestion
+
+
+@POSIX
+def test_a_file_in_a_closed_folder_is_a_matter_for_a_person() -> None:
+    with ordinary_user() as place:
+        tree(place, {"src/app/main.py": "1"})
+        (place / "src").chmod(0)
+        with pytest.raises(AccessFailed) as failure:
+            Root(place).rel("src/app/main.py")
+    assert failure.value.suggestion
+
+
+@pytest.mark.parametrize("text", ["console.py", "auxiliary/x", "com10", "C:\\work\\a.py", "c:/work", "nul-able.py"])
+def test_other_names_pass_there(text: str) -> None:
+    assert why_malformed(text, windows=True) is None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import AccessFailed, Conflict, InvalidArgument
+from context_engine.errors import AccessFailed, Conflict, FileNotFound, InvalidArgument
 from context_engine.repo import cloning
 from context_engine.repo.cloning import repository_name
 from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember, add_member, check_name, remove_member
@@ -250,3 +250,25 @@ def test_several_who_add_at_once_lose_nothing(tmp_path: Path) -> None:
     for each in threads:
         each.join()
     assert {each.name for each in registry_in(tmp_path).members("team")} == {f"r{number}" for number in range(8)}
+
+
+def test_a_clone_that_was_deleted_is_fetched_anew(kept: RepositoryRegistry, origin: Path) -> None:
+    member = kept.add(address(origin))
+    kept.remove(member.name)
+    assert not Path(member.root).exists()
+    assert kept.update(member).after == git(origin, "rev-parse", "HEAD")
+
+
+def test_a_workspace_of_folders_that_are_gone_says_how_to_go_on(kept: RepositoryRegistry, origin: Path) -> None:
+    kept.add(str(origin))
+    origin.rename(origin.with_name("moved"))
+    with pytest.raises(FileNotFound, match="origin are gone"):
+        kept.roots("default")
+
+
+def test_a_workspace_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    registry = registry_in(tmp_path)
+    registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
+    with pytest.raises(InvalidArgument, match="'taem'") as refused:
+        registry.members("taem")
+    assert refused.value.details["valid"] == ["team"]

@@ -203,3 +203,23 @@ def test_an_index_that_a_killed_writer_began_is_cleared_away_and_one_that_is_bei
     os.utime(left, (1, 1))
     records.put_index(b"[1]")
     assert (left.exists(), under_way.exists()) == (False, True)
+
+
+def test_dossiers_are_listed_by_name_without_the_trash(records: VersionedRecords) -> None:
+    assert records.list_names() == []
+    for name in ("two", "one"):
+        fill(records, name)
+    (records.folder / "loose.json").write_text("{}")
+    assert records.move_to_trash("two", "20261121") == ".context-engine/plans/.trash/two-20261121"
+    assert records.list_names() == ["one"]
+
+
+def test_the_index_is_read_as_it_was_kept_and_may_be_missing(records: VersionedRecords) -> None:
+    assert records.read_index() == b""
+    records.put_index(b"[]")
+    assert records.read_index() == b"[]"
+    (records.folder / "index.json").unlink()
+    (records.folder / "index.json").mkdir()
+    assert records.read_index() == b""
+    records.put_index(b"[1]")
+    assert records.read_index() == b"", "where it cannot be kept it is derived again"
