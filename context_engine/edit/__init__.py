@@ -11,11 +11,12 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.edit.apply import EditedFile, EditResult, PastEdit
+    from context_engine.edit.apply import EditedFile, EditResult
     from context_engine.edit.edit_errors import placeholders
     from context_engine.edit.edit_service import EditService, Want
     from context_engine.edit.file_content import BYTES_MAX, content_of
     from context_engine.edit.file_edit import FileEdit
+    from context_engine.edit.journal import JournalEntry
     from context_engine.edit.model import Edit, Fuzzy, Patch, Placement
     from context_engine.edit.patch import EditPlan
     from context_engine.edit.rename import Renaming

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from context_engine.edit.delta import apply_delta, reverse_delta
+from context_engine.edit.edit_errors import try_each
 from context_engine.edit.file_content import BYTES_MAX
-from context_engine.edit.file_edit import FileEdit, PlannedFile, delta_of, hash_of, rename_file, replaces, revert_op
+from context_engine.edit.file_edit import FileEdit, delta_of, hash_of, rename_file, revert_op
 from context_engine.edit.journal import Journal, JournalEntry, Op, State
+from context_engine.edit.patch import EditPlan
 from context_engine.errors import (
     AccessDenied,
     CallError,
@@ -36,7 +38,7 @@ from context_engine.errors import (
 )
 from context_engine.model import RelPath
 from context_engine.repo import FolderWriter, OpenFolders, Root, TargetFile
-from context_engine.storage import PathLocks, is_state_path
+from context_engine.storage import STATE_FOLDER, PathLocks
 
 # -- transaction -------------------------------------------------------------------------------------------------------
 
@@ -54,7 +56,7 @@ class FileStep:
     """One file of a transaction. `leaves`: the folders to remove with it when it is deleted, if they are empty then."""
 
     seen: TargetFile
-    planned: PlannedFile
+    planned: EditPlan
     op: Op
     leaves: tuple[str, ...] = ()
 
@@ -105,10 +107,10 @@ class Transactions:
         self._folders.make(step.op.folders)
         open_folders.add(step.seen)
         if step.op.temp:
-            step.seen.stage(step.planned.data or b"", step.op.temp, flush=self._flush)
+            step.seen.stage(step.planned.data, step.op.temp, flush=self._flush)
 
     def _put(self, step: FileStep) -> None:
-        if step.planned.data is None:
+        if step.planned.is_deletion:
             step.seen.remove()
         elif step.op.temp:
             step.seen.put(step.op.temp, mode=None if step.seen.exists else step.op.mode)
@@ -238,7 +240,7 @@ def find_versions(
                 is_growing = True
     found: list[PastVersions] = []
     for op in entry.ops:
-        sides = (op.after, op.before) if entry.state == "undone" else (op.before, op.after)
+        sides = entry.sides(op)
         is_known = all((op.path, side) in known for side in sides)
         before, after = (known.get((op.path, side)) for side in sides)
         found.append(PastVersions(op.path, before, after, is_known))
@@ -247,12 +249,11 @@ def find_versions(
 
 # -- apply -------------------------------------------------------------------------------------------------------------
 
-SESSIONS_MAX = 100
-"""The reads of the oldest session are forgotten beyond these; its edits only lose a warning."""
 VERSION_EDITS_MAX = 200
 """Edits through which a past version is looked for: as many as the local page lists."""
-READ_PATHS_MAX = 10_000
-"""A session that reads more files has forgotten the first of them too."""
+READS_MAX = 100_000
+"""Beyond these the oldest reads are forgotten; an edit of such a file only loses a warning."""
+CHANGED_SINCE = "was changed by another session or program after you read it"
 
 _IS_HASH = re.compile(r"[0-9a-f]{12,64}").fullmatch
 """The read tools show 12 digits or more."""
@@ -271,14 +272,14 @@ class EditedFile:
     path: str
     before: str
     after: str
-    planned: PlannedFile
+    planned: EditPlan
     old_data: bytes | None = field(default=None, repr=False)
     syntax: str = ""
 
     @property
     def new_data(self) -> bytes | None:
         """Its bytes after the edit; None when it was deleted."""
-        return self.planned.data
+        return self.planned.new_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,45 +291,39 @@ class EditResult:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PastEdit:
-    """A past call that can be undone or redone. `files`: each path, and "created", "edited" or "deleted"."""
-
-    undo_id: str
-    at: float
-    session: str
-    is_undone: bool
-    files: tuple[tuple[str, str], ...]
-
-
 class ReadTracker:
-    """The files that a session has read, with the hash of what it saw last. Thread-safe."""
+    """The files that sessions were shown, with the hash of what each saw last. Thread-safe.
+
+    A caller without a session, whose name is empty, has never seen anything.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._hashes: OrderedDict[str, str] = OrderedDict()
+        self._hashes: OrderedDict[tuple[str, str], str] = OrderedDict()
 
-    def note_read(self, path: str, sha256: str) -> None:
-        """Remember that the session was shown a file with this hash (hex)."""
+    def note_read(self, session: str, path: str, sha256: str) -> None:
+        """Remember that a session was shown a file with this hash (hex)."""
+        if not session:
+            return
         with self._lock:
-            self._hashes[path] = sha256
-            self._hashes.move_to_end(path)
-            if len(self._hashes) > READ_PATHS_MAX:
+            self._hashes[session, path] = sha256
+            self._hashes.move_to_end((session, path))
+            if len(self._hashes) > READS_MAX:
                 self._hashes.popitem(last=False)
 
-    def hash_of(self, path: str) -> str:
-        """Return the hash of the file as the session saw it last; empty when it never did."""
+    def hash_of(self, session: str, path: str) -> str:
+        """Return the hash of a file as a session saw it last; empty when it never did."""
         with self._lock:
-            return self._hashes.get(path, "")
+            return self._hashes.get((session, path), "")
 
-    def is_outdated(self, path: str, sha256: str) -> bool:
-        """Return whether the session saw the file, but not as it is now."""
-        return self.hash_of(path) not in {"", sha256}
+    def is_outdated(self, session: str, path: str, sha256: str) -> bool:
+        """Return whether a session saw a file, but not as it is now."""
+        return self.hash_of(session, path) not in {"", sha256}
 
-    def note_write(self, path: str, before: str, after: str) -> None:
-        """Remember that the session changed a file itself, unless it had seen another version before."""
-        if not self.is_outdated(path, before):
-            self.note_read(path, after)
+    def note_write(self, session: str, file: EditedFile) -> None:
+        """Remember that a session changed a file itself, unless it had seen another version of what it kept."""
+        if file.planned.is_whole or not self.is_outdated(session, file.path, file.before):
+            self.note_read(session, file.path, file.after)
 
 
 class Editor:
@@ -354,30 +349,28 @@ class Editor:
         self._transactions = Transactions(root, self._journal, flush=flush)
         self._on_write = on_write
         self._now = now
-        self._trackers_lock = threading.Lock()
-        self._trackers: OrderedDict[str, ReadTracker] = OrderedDict()
+        self.reads = ReadTracker()
 
     # -- the interface --
 
     def apply(self, changes: Sequence[FileEdit], *, dry_run: bool = False, session: str = "") -> EditResult:
         """Change files, all or none. A dry run does everything but the writing.
 
-        `session` names the editor: what it has read (`read_tracker`) and was changed since must match exactly.
+        `session` names the editor: what it has read (`reads`) and was changed since must match exactly.
 
         Raises: what the plans raise; FileNotFound, InvalidPath, AccessDenied, TooLarge; StaleFile; WriteFailed,
         DiskFull and StorageBusy when the machine prevents it; InvalidArgument. Nothing was written then.
         """
         paths = self._check_paths(changes)
-        tracker = self.read_tracker(session)
         if dry_run:
-            return _build_result(0, self._steps(paths, changes, tracker), tracker)
+            return self._build_result(0, self._steps(paths, changes, session), session)
         with self._lock_files(paths):
-            steps = self._steps(paths, changes, tracker)
+            steps = self._steps(paths, changes, session)
             differing = [step for step in steps if step.op.before != step.op.after]
             number = 0
             if differing:
                 number = self._transactions.write(differing, at=self._now(), session=session)
-        return self._report_written(_build_result(number, steps, tracker), tracker)
+        return self._report_written(self._build_result(number, steps, session), session)
 
     def move_file(self, path: str, new_path: str, change: FileEdit | None = None) -> tuple[FileEdit, FileEdit]:
         """Prepare another name for a file, its content changed as `change` says; its permissions stay.
@@ -385,7 +378,7 @@ class Editor:
         Raises: what the change raises; FileNotFound, InvalidPath, AccessDenied, TooLarge.
         """
         file = TargetFile.read(self._root, self._check_path(path, must_exist=True), bytes_max=BYTES_MAX)
-        new = change.plan(file.data).data if change else None
+        new = change.plan(file.data).new_data if change else None
         return rename_file(path, new_path, file.data, new=new, mode=file.mode)
 
     def undo(self, undo_id: str = "", *, session: str = "") -> EditResult:
@@ -399,16 +392,13 @@ class Editor:
         """Redo this call, otherwise what was undone last. Raises: as `undo`."""
         return self._turn(undo_id, "undone", session)
 
-    def history(self, limit: int = 20) -> tuple[PastEdit, ...]:
-        """List what can be undone or redone, newest first."""
-        return tuple(
-            PastEdit(str(entry.id), entry.at, entry.session, entry.state == "undone", tuple(_describe_ops(entry)))
-            for entry in self._journal.entries(limit)
-        )
+    def history(self, limit: int = 20) -> list[JournalEntry]:
+        """List what can be undone or redone, newest first, without contents."""
+        return self._journal.entries(limit)
 
     def past_versions(self, undo_id: str) -> tuple[PastVersions, ...]:
         """Return each file of a past call before and after it. Raises: InvalidArgument for a call that is not kept."""
-        entry = self._journal.entry(int(undo_id)) if _IS_NUMBER(undo_id) else None
+        entry = self._entry(undo_id)
         if entry is None or entry.state == "open":
             raise InvalidArgument(
                 f"there is no edit {undo_id[:20]!r}",
@@ -440,17 +430,6 @@ class Editor:
         """Close the journal."""
         self._journal.close()
 
-    def read_tracker(self, session: str) -> ReadTracker | None:
-        """Return what a session has read; None for callers without a session."""
-        if not session:
-            return None
-        with self._trackers_lock:
-            tracker = self._trackers.setdefault(session, ReadTracker())
-            self._trackers.move_to_end(session)
-            if len(self._trackers) > SESSIONS_MAX:
-                self._trackers.popitem(last=False)
-        return tracker
-
     # -- planning --
 
     def _check_paths(self, changes: Sequence[FileEdit]) -> list[RelPath]:
@@ -467,22 +446,21 @@ class Editor:
         return paths
 
     def _check_path(self, text: str, *, must_exist: bool) -> RelPath:
-        path = self._root.rel(text, must_exist=must_exist)
-        if is_state_path(path):
+        """Return a path in the workspace. Raises: AccessDenied for our own files, where limits could be lifted."""
+        path = self._root.rel(text, must_exist=False)
+        if path.split("/")[0].casefold() == STATE_FOLDER:
             raise AccessDenied(
                 f"{path} belongs to Context Engine itself",
-                next_steps=NextStep("undo_edit", "to change it"),
+                suggestion="Ask the user to change it.",
                 details={"path": path},
             )
-        return path
+        return self._root.rel(text) if must_exist else path
 
-    def _steps(
-        self, paths: Sequence[RelPath], changes: Sequence[FileEdit], tracker: ReadTracker | None
-    ) -> list[FileStep]:
+    def _steps(self, paths: Sequence[RelPath], changes: Sequence[FileEdit], session: str) -> list[FileStep]:
         pairs = list(zip(paths, changes, strict=True))
-        return _for_each(paths, pairs, lambda pair: self._step(*pair, tracker))
+        return _for_each(paths, pairs, lambda pair: self._step(*pair, session))
 
-    def _step(self, path: RelPath, change: FileEdit, tracker: ReadTracker | None) -> FileStep:
+    def _step(self, path: RelPath, change: FileEdit, session: str) -> FileStep:
         seen = TargetFile.read(self._root, path, bytes_max=BYTES_MAX)
         if not (seen.exists or change.creates):
             raise FileNotFound(f"{path} is gone", suggestion="It was just deleted.", details={"path": path})
@@ -491,20 +469,20 @@ class Editor:
         _check_expected_hash(path, change, old, before)
         seen.check_may_write()
         planned = change.plan(old)
-        if tracker is not None and tracker.is_outdated(path, before):
-            _check_outdated_edit(path, change, planned, before, tracker.hash_of(path))
+        if self.reads.is_outdated(session, path, before):
+            _check_outdated_edit(path, change, planned, before, self.reads.hash_of(session, path))
         return FileStep(seen, planned, self._op(seen, change, planned, before), change.leaves)
 
-    def _op(self, seen: TargetFile, change: FileEdit, planned: PlannedFile, before: str) -> Op:
-        in_place = planned.data is not None and seen.is_overwritten_in_place
+    def _op(self, seen: TargetFile, change: FileEdit, planned: EditPlan, before: str) -> Op:
+        in_place = not planned.is_deletion and seen.is_overwritten_in_place
         return Op(
             path=seen.path,
             before=before,
-            after=hash_of(planned.data),
+            after=hash_of(planned.new_data),
             delta=delta_of(seen.data, planned),
             mode=seen.mode if seen.exists else change.mode,
             image=seen.data if in_place else None,
-            temp="" if in_place or planned.data is None else TargetFile.temporary_name(),
+            temp="" if in_place or planned.is_deletion else TargetFile.temporary_name(),
             folders=() if seen.exists else self._folders.missing(seen.path),
         )
 
@@ -520,19 +498,12 @@ class Editor:
                     f"another session has just undone or redone edit {entry.id}",
                     next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
                 )
-            steps = self._steps(paths, changes, None)
+            steps = self._steps(paths, changes, "")
             self._transactions.write(steps, at=self._now(), session=session, turns=entry.id)
-        tracker = self.read_tracker(session)
-        return self._report_written(_build_result(entry.id, steps, tracker), tracker)
+        return self._report_written(self._build_result(entry.id, steps, session), session)
 
     def _choose_entry(self, undo_id: str, wanted: State, session: str) -> JournalEntry:
-        if not undo_id:
-            entry = self._journal.newest(wanted, session)
-        else:
-            if _IS_NUMBER(undo_id):
-                entry = self._journal.entry(int(undo_id))
-            else:
-                entry = None
+        entry = self._entry(undo_id) if undo_id else self._journal.newest(wanted, session)
         if entry is not None and entry.state == wanted:
             return entry
         verb = "undone" if wanted == "done" else "done again"
@@ -541,6 +512,9 @@ class Editor:
             next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
             details={"undo_id": undo_id},
         )
+
+    def _entry(self, undo_id: str) -> JournalEntry | None:
+        return self._journal.entry(int(undo_id)) if _IS_NUMBER(undo_id) else None
 
     # -- around the writing --
 
@@ -565,43 +539,25 @@ class Editor:
         names = ", ".join(op.path for op in entry.ops)
         return [f"an edit of {names} was interrupted; {outcome}"] if outcome else []
 
-    def _report_written(self, result: EditResult, tracker: ReadTracker | None) -> EditResult:
-        """Report the changed files to the tracker of the session and to `on_write`; return the result."""
+    def _report_written(self, result: EditResult, session: str) -> EditResult:
+        """Report the changed files to the reads of the session and to `on_write`; return the result."""
         changed = [file for file in result.files if file.before != file.after]
-        if tracker is not None:
-            for file in changed:
-                if replaces(file.planned):
-                    tracker.note_read(file.path, file.after)
-                else:
-                    tracker.note_write(file.path, file.before, file.after)
+        for file in changed:
+            self.reads.note_write(session, file)
         if changed and self._on_write is not None:
             self._on_write(frozenset(file.path for file in changed))
         return result
 
-
-def _build_result(number: int, steps: Sequence[FileStep], tracker: ReadTracker | None) -> EditResult:
-    files: list[EditedFile] = []
-    warnings: list[str] = []
-    for step in steps:
-        old_data = step.seen.data if step.seen.exists else None
-        files.append(EditedFile(step.op.path, step.op.before, step.op.after, step.planned, old_data))
-        if tracker is not None and tracker.is_outdated(step.op.path, step.op.before):
-            if replaces(step.planned):
-                fate = "its content was replaced as a whole"
-            else:
-                fate = "the edit still fitted"
-            warnings.append(f"{step.op.path} was changed by another session or program after you read it; {fate}")
-    return EditResult(str(number) if number else "", tuple(files), tuple(warnings))
-
-
-def _describe_ops(entry: JournalEntry) -> Generator[tuple[str, str]]:
-    """Yield each path with what happened to the file when the call was made."""
-    for op in entry.ops:
-        before, after = (op.after, op.before) if entry.state == "undone" else (op.before, op.after)
-        if not before:
-            yield op.path, "created"
-        else:
-            yield op.path, "edited" if after else "deleted"
+    def _build_result(self, number: int, steps: Sequence[FileStep], session: str) -> EditResult:
+        files: list[EditedFile] = []
+        warnings: list[str] = []
+        for step in steps:
+            op, old_data = step.op, step.seen.data if step.seen.exists else None
+            files.append(EditedFile(op.path, op.before, op.after, step.planned, old_data))
+            if self.reads.is_outdated(session, op.path, op.before):
+                fate = "its content was replaced as a whole" if step.planned.is_whole else "the edit still fitted"
+                warnings.append(f"{op.path} {CHANGED_SINCE}; {fate}")
+        return EditResult(str(number) if number else "", tuple(files), tuple(warnings))
 
 
 def _check_expected_hash(path: str, change: FileEdit, old: bytes | None, before: str) -> None:
@@ -626,19 +582,18 @@ def _check_expected_hash(path: str, change: FileEdit, old: bytes | None, before:
     )
 
 
-def _check_outdated_edit(path: str, change: FileEdit, planned: PlannedFile, before: str, seen: str) -> None:
+def _check_outdated_edit(path: str, change: FileEdit, planned: EditPlan, before: str, seen: str) -> None:
     """Refuse to change a file that changed since the caller read it, unless the edit is certain. Raises: StaleFile."""
     details = {"path": path, "seen": seen[:16], "actual": before[:16]}
-    changed = f"{path} was changed by another session or program after you read it"
     if not planned.is_exact:
         raise StaleFile(
-            f"{changed}, and not all of the target is there exactly",
+            f"{path} {CHANGED_SINCE}, and not all of the target is there exactly",
             suggestion="Read it again, then quote what is there now.",
             details=details,
         )
-    if replaces(planned) and not change.expected_hash and hash_of(planned.data) != before:
+    if planned.is_whole and not change.expected_hash and hash_of(planned.new_data) != before:
         raise StaleFile(
-            f"{changed}, and would lose that change; nothing was written",
+            f"{path} {CHANGED_SINCE}, and would lose that change; nothing was written",
             suggestion="Read it again and keep what changed, or change parts of it with edit_file."
             f" To replace all of it, repeat the call with expected_hash {before[:12]}.",
             details=details,
@@ -651,24 +606,16 @@ def still_fits(change: FileEdit, data: bytes) -> bool:
         planned = change.plan(data)
     except CallError:
         return False
-    return planned.is_exact and not replaces(planned)
+    return planned.is_exact and not planned.is_whole
 
 
 def _for_each(names: Sequence[str], items: Sequence[_Item], do: Callable[[_Item], _Result]) -> list[_Result]:
     """Do something for each item, and report all failures at once: the first one, with the others in its details."""
-    done: list[_Result] = []
-    failed: list[tuple[str, ContextEngineError]] = []
-    for name, item in zip(names, items, strict=True):
-        try:
-            done.append(do(item))
-        except ContextEngineError as error:
-            failed.append((name, error))
+    done, failed = try_each(items, lambda _, item: do(item))
     if not failed:
         return done
-    name, first = failed[0]
-    if len(items) == 1:
-        raise first
-    rows: list[dict[str, Any]] = [{**error.as_dict(), "path": path} for path, error in failed]
+    name, first = names[failed[0][0]], failed[0][1]
+    rows: list[dict[str, Any]] = [{**error.as_dict(), "path": names[number]} for number, error in failed]
     message = first.message.removesuffix("; nothing was written")
     more = ""
     if len(failed) > 1:

@@ -14,7 +14,7 @@ from context_engine.edit.file_content import FileContent, keys_of
 from context_engine.edit.model import Edit, TextMatch
 from context_engine.errors import (
     AnchorFailed,
-    CallError,
+    ContextEngineError,
     FuzzyUnsafe,
     InvalidLineRange,
     MultipleMatches,
@@ -83,7 +83,7 @@ def _is_placeholder(line: str) -> bool:
 
 # -- edit errors -------------------------------------------------------------------------------------------------------
 
-_Edit = TypeVar("_Edit")
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 SHOWN_MAX = 10
@@ -189,20 +189,12 @@ def encoding_error(why: str) -> WrongEncoding:
     return WrongEncoding(why, suggestion="Write the replacement in ASCII, or convert the file to UTF-8 first.")
 
 
-def for_each_edit(edits: Sequence[_Edit], do: Callable[[int, _Edit], _Result]) -> list[_Result]:
+def for_each_edit(edits: Sequence[_Item], do: Callable[[int, _Item], _Result]) -> list[_Result]:
     """Return what `do` makes of the number and the value of each edit of a call; report all failures at once."""
-    done: list[_Result] = []
-    failed: list[tuple[int, CallError]] = []
-    for number, edit in enumerate(edits):
-        try:
-            done.append(do(number, edit))
-        except CallError as error:
-            failed.append((number, error))
+    done, failed = try_each(edits, do)
     if not failed:
         return done
     number, first = failed[0]
-    if len(edits) == 1:
-        raise first
     rows: list[dict[str, Any]] = [{"edit": number + 1, **error.as_dict()} for number, error in failed]
     for row in rows:
         row.pop("retryable", None)
@@ -211,6 +203,25 @@ def for_each_edit(edits: Sequence[_Edit], do: Callable[[int, _Edit], _Result]) -
         suggestion=first.suggestion,
         details={"failed": rows},
     )
+
+
+def try_each(
+    items: Sequence[_Item], do: Callable[[int, _Item], _Result]
+) -> tuple[list[_Result], list[tuple[int, ContextEngineError]]]:
+    """Return what `do` makes of the number and the value of each item, and the failures with their numbers.
+
+    Raises: the failure of an item that is the only one.
+    """
+    done: list[_Result] = []
+    failed: list[tuple[int, ContextEngineError]] = []
+    for number, item in enumerate(items):
+        try:
+            done.append(do(number, item))
+        except ContextEngineError as error:
+            if len(items) == 1:
+                raise
+            failed.append((number, error))
+    return done, failed
 
 
 def _matches(content: FileContent, spots: Sequence[TextMatch]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from posixpath import basename, splitext
 from context_engine.edit import edit_errors
 from context_engine.edit.apply import Editor, EditResult
 from context_engine.edit.file_content import FileContent, content_of
-from context_engine.edit.file_edit import FileEdit, PlannedFile, delete_file, edit_file, write_file
+from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
 from context_engine.edit.locate import exact
 from context_engine.edit.model import Edit
 from context_engine.edit.module_rename import ModuleRenamer
@@ -29,7 +29,7 @@ from context_engine.edit.rename_uses import RenameFiles
 from context_engine.edit.symbol_edits import LineEdit, SymbolEdit, resolve_symbols
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.edit.unified_diff import edits_of_diff
-from context_engine.errors import AccessDenied, InvalidEdit, TooLarge
+from context_engine.errors import InvalidEdit, TooLarge
 from context_engine.index import LiveIndex
 from context_engine.languages import Grammars, Languages
 from context_engine.model import TextQuery
@@ -115,7 +115,7 @@ def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> No
 def change_whole_file(change: FileEdit, text: str, *, labels_are_text: bool = False) -> FileEdit:
     """Return the change that gives a file this text, unless it would add the label of a masked secret."""
 
-    def plan(data: bytes | None) -> PlannedFile:
+    def plan(data: bytes | None) -> EditPlan:
         if count_labels(text):
             old = content_of(data or b"").text
             check_labels(old, text, old, are_text=labels_are_text)
@@ -262,26 +262,22 @@ class EditService(Editor):
         """Change files, all or none; a dry run writes nothing. What is written is indexed at once and can be undone.
 
         `session` names the editor: what it was shown (`note_read`) and has changed since must match exactly.
-        Raises: as `Editor.apply`, all before anything is written; AccessDenied for our own files.
+        Raises: as `Editor.apply`, all before anything is written.
         """
-        for change in changes:
-            self._check_not_ours(change.path)
         result = super().apply(changes, dry_run=dry_run, session=session)
         if not dry_run:
-            for change in changes:
-                self._access.note(str(self._root.rel(change.path, must_exist=False)), "edit")
+            for file in result.files:
+                self._access.note(file.path, "edit")
         return self._with_syntax(result) if check_syntax else result
 
     def note_read(self, path: str, sha256: str, *, session: str, kind: AccessKind = "read") -> None:
         """Remember that a session was shown a file, or a fragment of it, with this hash (hex)."""
         self._access.note(path, kind)
-        if tracker := self.read_tracker(session):
-            tracker.note_read(path, sha256)
+        self.reads.note_read(session, path, sha256)
 
     def hash_as_read(self, path: str, session: str) -> str:
         """Return the hash of a file as a session saw it last; empty when it never did. Raises: InvalidPath."""
-        tracker = self.read_tracker(session)
-        return tracker.hash_of(self._root.rel(path)) if tracker else ""
+        return self.reads.hash_of(session, self._root.rel(path)) if session else ""
 
     def _with_syntax(self, result: EditResult) -> EditResult:
         """Return the result with a syntax report for each file that still exists."""
@@ -292,16 +288,6 @@ class EditService(Editor):
                 file = replace(file, syntax=report.summary)
             files.append(file)
         return replace(result, files=tuple(files))
-
-    def _check_not_ours(self, path: str) -> None:
-        """Refuse files of Context Engine itself: an agent could lift its own limits there. Raises: AccessDenied."""
-        rel = self._root.rel(path, must_exist=False)
-        if rel.split("/")[0].casefold() == STATE_FOLDER:
-            raise AccessDenied(
-                f"{rel} belongs to Context Engine itself",
-                suggestion="Ask the user to change it.",
-                details={"path": rel},
-            )
 
     def _note_written(self, paths: frozenset[str]) -> None:
         """Report written files to the text search and, if there is one, to the index."""

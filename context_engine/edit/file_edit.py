@@ -13,31 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Union
 
 from context_engine.edit.delta import Delta, apply_delta, make_delta, relocate_delta, reverse_delta
 from context_engine.edit.journal import Op
+from context_engine.edit.patch import EditPlan
 from context_engine.errors import BugError, InvalidArgument, StaleFile, StorageCorrupt
 from context_engine.repo import encode_as
-
-if TYPE_CHECKING:
-    from context_engine.edit.patch import EditPlan
-
-
-@dataclass(frozen=True, slots=True)
-class FileReplacement:
-    """A plan for a file as a whole; `data` is None when it is deleted.
-
-    `delta` is the difference from the present content, where that is known already.
-    """
-
-    data: bytes | None
-    delta: Delta | None = None
-    is_exact: bool = True
-
-
-PlannedFile = Union["EditPlan", FileReplacement]
-"""What becomes of a file: some spans of it are changed, or all of it is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +31,19 @@ class FileEdit:
     """
 
     path: str
-    plan: Callable[[bytes | None], PlannedFile]
+    plan: Callable[[bytes | None], EditPlan]
     expected_hash: str = ""
     creates: bool = False
     mode: int | None = None
     leaves: tuple[str, ...] = ()
 
 
-def replaces(planned: PlannedFile) -> bool:
-    """Return whether all of a file is replaced, whatever it contains: the plan was not made from its content."""
-    return planned.delta is None
+def replace_whole(data: bytes | None) -> EditPlan:
+    """Plan this content for a file, whatever it contains; None deletes it."""
+    return EditPlan(data or b"", is_whole=True, is_deletion=data is None)
 
 
-def edit_file(path: str, plan: Callable[[bytes], PlannedFile], *, expected_hash: str = "") -> FileEdit:
+def edit_file(path: str, plan: Callable[[bytes], EditPlan], *, expected_hash: str = "") -> FileEdit:
     """Change an existing file as a plan says."""
     return FileEdit(path, lambda data: plan(data or b""), expected_hash)
 
@@ -70,17 +51,17 @@ def edit_file(path: str, plan: Callable[[bytes], PlannedFile], *, expected_hash:
 def write_file(path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> FileEdit:
     """Give a new or existing file this text. An existing one keeps its encoding, its byte order mark and line ends."""
 
-    def plan(old: bytes | None) -> FileReplacement:
+    def plan(old: bytes | None) -> EditPlan:
         if old is not None and not overwrite:
             raise _exists_already(path, "Edit it with edit_file, or allow overwriting.")
-        return FileReplacement(encode_as(path, text, old))
+        return replace_whole(encode_as(path, text, old))
 
     return FileEdit(path, plan, expected_hash, creates=True)
 
 
 def delete_file(path: str, *, expected_hash: str = "") -> FileEdit:
     """Delete a file."""
-    return FileEdit(path, lambda _: FileReplacement(None), expected_hash)
+    return FileEdit(path, lambda _: replace_whole(None), expected_hash)
 
 
 def rename_file(
@@ -88,10 +69,10 @@ def rename_file(
 ) -> tuple[FileEdit, FileEdit]:
     """Give a file of these bytes another name, which must be free; its content stays, or becomes `new`."""
 
-    def plan(data: bytes | None) -> FileReplacement:
+    def plan(data: bytes | None) -> EditPlan:
         if data is not None:
             raise _exists_already(new_path, "Choose another name, or delete that file first.")
-        return FileReplacement(old if new is None else new)
+        return replace_whole(old if new is None else new)
 
     return delete_file(path, expected_hash=hash_of(old)), FileEdit(new_path, plan, creates=True, mode=mode)
 
@@ -102,11 +83,10 @@ def revert_op(op: Op) -> FileEdit:
     return FileEdit(op.path, partial(_revert_bytes, op), creates=True, mode=op.mode, leaves=leaves)
 
 
-def delta_of(old: bytes, planned: PlannedFile) -> Delta:
+def delta_of(old: bytes, planned: EditPlan) -> Delta:
     """Return how a plan changes a file. Raises: BugError for a plan that contradicts itself."""
-    new = planned.data or b""
-    delta = make_delta(old, new) if planned.delta is None else planned.delta
-    if _apply_delta(reverse_delta(delta), new) != old:
+    delta = make_delta(old, planned.data) if planned.is_whole else planned.delta
+    if _apply_delta(reverse_delta(delta), planned.data) != old:
         raise BugError(
             "a plan does not lead back to the file it was made for", suggestion="Report it; nothing was written."
         )
@@ -122,7 +102,7 @@ def _exists_already(path: str, suggestion: str) -> InvalidArgument:
     return InvalidArgument(f"{path} exists already; nothing was written", suggestion=suggestion, details={"path": path})
 
 
-def _revert_bytes(op: Op, data: bytes | None) -> FileReplacement:
+def _revert_bytes(op: Op, data: bytes | None) -> EditPlan:
     delta = reverse_delta(op.delta)
     if hash_of(data) == op.after:
         old = _apply_delta(delta, data or b"")
@@ -132,16 +112,12 @@ def _revert_bytes(op: Op, data: bytes | None) -> FileReplacement:
                 suggestion="Restore the file from version control.",
                 details={"path": op.path},
             )
-        return FileReplacement(old if op.before else None, delta)
+        return EditPlan(old, delta=delta, is_deletion=not op.before)
     if data is not None and op.before and op.after and (found := relocate_delta(delta, data)) is not None:
-        return FileReplacement(apply_delta(found, data), found)
+        return EditPlan(apply_delta(found, data), delta=found)
+    state = "was changed since" if op.after else "is there again"
     if data is None:
         state = "is gone"
-    else:
-        if op.after:
-            state = "was changed since"
-        else:
-            state = "is there again"
     raise StaleFile(
         f"{op.path} {state}, and what was changed is not there exactly once; nothing was written",
         suggestion="Read it, then change by an edit what should be as it was.",

@@ -9,10 +9,9 @@ finished, the other entry gets its contents, and the turn is deleted. Only the n
 
 from __future__ import annotations
 
-import threading
 import zlib
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +20,7 @@ import apsw
 import msgspec
 
 from context_engine.edit.delta import ByteChange, Delta
-from context_engine.storage import StateFolder, database
+from context_engine.storage import database
 
 NAME = "journal.db"
 SCHEMA_VERSION = 1
@@ -34,7 +33,6 @@ ENTRY_BYTES_MAX = 256 * 1024 * 1024
 """One entry may unpack to so much,"""
 RATIO_MAX = 64
 """or to so many times what it takes in the file: text packs 3 to 10 times smaller, a bomb of zeros a thousand times."""
-BUSY_MS = 5_000
 
 KEPT = database.StorageAdvice(
     "the journal of edits",
@@ -55,7 +53,6 @@ CREATE TABLE op(
     entry INTEGER NOT NULL REFERENCES entry ON DELETE CASCADE, path TEXT NOT NULL, before TEXT NOT NULL,
     after TEXT NOT NULL, mode INTEGER, delta BLOB NOT NULL, image BLOB, temp TEXT NOT NULL, folders TEXT NOT NULL);
 CREATE INDEX op_of_entry ON op(entry);
-PRAGMA user_version = {version};
 """
 
 
@@ -92,6 +89,31 @@ class JournalEntry:
     turns: int
     ops: tuple[Op, ...]
 
+    @property
+    def undo_id(self) -> str:
+        """The number by which a caller names it."""
+        return str(self.id)
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether it can be redone, not undone."""
+        return self.state == "undone"
+
+    @property
+    def files(self) -> tuple[tuple[str, str], ...]:
+        """Each path, and what the call did with it: "created", "edited" or "deleted"."""
+        return tuple((op.path, _describe(*self.sides(op))) for op in self.ops)
+
+    def sides(self, op: Op) -> tuple[str, str]:
+        """Return the hashes of a file before and after the call, also when it was undone since."""
+        return (op.after, op.before) if self.is_undone else (op.before, op.after)
+
+
+def _describe(before: str, after: str) -> str:
+    if not before:
+        return "created"
+    return "edited" if after else "deleted"
+
 
 class Journal:
     """The journal of one workspace. Thread-safe; any number of processes may hold one on the same folder.
@@ -101,16 +123,19 @@ class Journal:
 
     def __init__(self, folder: Path, *, flush: bool = True) -> None:
         """Take the folder; nothing is opened or created until it is needed."""
-        self.path = folder / NAME
-        self._files = StateFolder(folder)
         self._flush = flush
-        self._lock = threading.RLock()
-        self._database = database.DatabaseHandle()
+        self._database = database.StateDatabase(
+            folder,
+            NAME,
+            _SCHEMA,
+            version=SCHEMA_VERSION,
+            settings="PRAGMA secure_delete = FAST; PRAGMA foreign_keys = ON",
+            advice=KEPT,
+        )
 
     def close(self) -> None:
         """Close the file; the journal can be used again afterwards."""
-        with self._lock:
-            self._database.close()
+        self._database.close()
 
     # -- what was done --
 
@@ -189,9 +214,9 @@ class Journal:
 
     def _check_not_emptied(self) -> None:
         """Refuse an emptied file, which is not a journal without edits; the next edit makes it a journal again."""
-        with self._lock:
-            if self._database.connection is None and self._is_empty():
-                raise database.corrupt_error(self.path, KEPT, "it is empty, so what was edited before cannot be undone")
+        if self._database.is_emptied():
+            why = "it is empty, so what was edited before cannot be undone"
+            raise database.corrupt_error(self._database.path, KEPT, why)
 
     def _check_sound(self) -> None:
         """Refuse a journal whose entries cannot be found, which is not one without entries.
@@ -201,61 +226,24 @@ class Journal:
         wrong = [row for row in self._ask("PRAGMA quick_check") if row != ("ok",)]
         wrong = wrong or self._ask("PRAGMA foreign_key_check")
         if wrong:
-            raise database.corrupt_error(self.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}")
-
-    def _is_empty(self) -> bool:
-        status = self._files.check_file(NAME)
-        return status is not None and status.st_size == 0 and not self._files.exists(f"{NAME}-wal")
+            raise database.corrupt_error(
+                self._database.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}"
+            )
 
     def _entries(self, where: str, values: tuple[Any, ...] = (), *, has_contents: bool = True) -> list[JournalEntry]:
         """Return entries; their contents need only be unpacked where they are written back."""
-        with self._reading() as db:
+        with self._database.reading() as db:
             return [] if db is None else _read(db, where, values, has_contents=has_contents)
 
     def _ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._reading() as db:
+        with self._database.reading() as db:
             return [] if db is None else _rows(db, sql, values)
 
-    @contextmanager
-    def _reading(self) -> Generator[apsw.Connection | None]:
-        readable = database.open_readable(self._files, NAME, lambda: self._connect(create=False))
-        with self._lock, database.translate_errors(self.path, KEPT), readable as db:
-            yield db
-
-    @contextmanager
-    def _writing(self, *, flush: bool = False) -> Generator[apsw.Connection]:
-        with self._lock, database.translate_errors(self.path, KEPT):
-            db = self._connect(create=True)
-            assert db is not None
-            db.execute(f"PRAGMA synchronous = {('FULL' if flush else 'NORMAL') if self._flush else 'OFF'}")
-            with database.transaction(db):
-                yield db
-
-    def _connect(self, *, create: bool) -> apsw.Connection | None:
-        """Return the database; None if there is none and `create` is off."""
-        is_open = self._database.current(self.path) is not None
-        if not (is_open or create) and (not database.read_inode(self.path) or self._is_empty()):
-            return None
-        return self._database.open(self.path, lambda: _open_database(self._files))
-
-
-def _open_database(files: StateFolder) -> apsw.Connection:
-    settings = "PRAGMA secure_delete = FAST; PRAGMA foreign_keys = ON"
-    db = database.open_in_state(files, NAME, tables=("entry", "op"), busy_ms=BUSY_MS, settings=settings)
-    _check_schema(db, files.path / NAME)
-    return db
-
-
-def _check_schema(db: apsw.Connection, path: Path) -> None:
-    """Make the tables in an empty file. A format of another release is refused."""
-    db.execute("BEGIN IMMEDIATE")
-    version = db.pragma("user_version")
-    if version == 0:
-        db.execute(_SCHEMA.format(version=SCHEMA_VERSION))
-    db.execute("COMMIT")
-    if version not in {0, SCHEMA_VERSION}:
-        db.close()
-        raise database.newer_format_error(path, KEPT, version, SCHEMA_VERSION)
+    def _writing(self, *, flush: bool = False) -> AbstractContextManager[apsw.Connection]:
+        level = "OFF"
+        if self._flush:
+            level = "FULL" if flush else "NORMAL"
+        return self._database.writing(f"PRAGMA synchronous = {level}")
 
 
 def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

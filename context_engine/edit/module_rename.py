@@ -13,7 +13,7 @@ from hashlib import sha256
 from posixpath import basename, dirname, join, splitext
 
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import FileEdit, FileReplacement, edit_file, rename_file
+from context_engine.edit.file_edit import FileEdit, edit_file, rename_file, replace_whole
 from context_engine.edit.rename import Renaming
 from context_engine.edit.rename_uses import NameOccurrence
 from context_engine.errors import InvalidArgument
@@ -156,7 +156,7 @@ class ModuleRenamer:
 
     def _change(self, path: str, data: bytes) -> FileEdit:
         raw, _ = self._open(path)
-        return edit_file(path, lambda _: FileReplacement(data), expected_hash=sha256(raw).hexdigest())
+        return edit_file(path, lambda _: replace_whole(data), expected_hash=sha256(raw).hexdigest())
 
 
 def _splice(raw: bytes, starts: Sequence[int], stem: str, new_stem: str) -> bytes:

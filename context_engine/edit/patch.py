@@ -276,14 +276,24 @@ PREVIEW_LINES_MAX = 200
 
 @dataclass(frozen=True)
 class EditPlan:
-    """The plan of edits: the new bytes of a file, where each edit lands, and the difference from the old bytes."""
+    """What becomes of a file: its new bytes, where each edit lands, and the difference from the old bytes.
+
+    `is_whole`: all of it is replaced, whatever it contains, so that there are neither places nor a difference yet.
+    """
 
     data: bytes
-    placements: tuple[Placement, ...]
-    delta: Delta
+    placements: tuple[Placement, ...] = ()
+    delta: Delta = ()
     warnings: tuple[str, ...] = ()
     content: FileContent = field(repr=False, default_factory=lambda: FileContent(""))
     patches: tuple[Patch, ...] = field(repr=False, default=())
+    is_whole: bool = False
+    is_deletion: bool = False
+
+    @property
+    def new_data(self) -> bytes | None:
+        """The bytes of the file afterwards; None when it is deleted."""
+        return None if self.is_deletion else self.data
 
     @property
     def is_exact(self) -> bool:

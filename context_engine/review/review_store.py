@@ -10,7 +10,6 @@ The same records can be those of a team (`synced_reviews`). Bodies are compresse
 from __future__ import annotations
 
 import json
-import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -22,19 +21,17 @@ import apsw
 import msgspec
 
 from context_engine.review.finding import ReviewRequest
-from context_engine.storage import PathLocks, StateFolder, database, prepare_type
+from context_engine.storage import PathLocks, database, prepare_type
 
 NAME = "state.db"
 SCHEMA_VERSION = 3
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE record(path TEXT PRIMARY KEY, at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE cache(key TEXT PRIMARY KEY, used_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE team(mark TEXT PRIMARY KEY, revision INT NOT NULL) WITHOUT ROWID;
 CREATE TABLE shared(mark TEXT, path TEXT, sha TEXT NOT NULL, PRIMARY KEY(mark, path)) WITHOUT ROWID;
-PRAGMA user_version = {SCHEMA_VERSION};
 """
 PUT_RECORD = "INSERT OR REPLACE INTO record VALUES (?, ?, ?)"
-BUSY_MS = 5_000
 SESSIONS_MAX = 100
 """Older ones are deleted, except running ones: a review of last month is better repeated."""
 KEPT_MAX = 200
@@ -160,17 +157,21 @@ class ReviewStore:
 
     def __init__(self, folder: Path, common: SharedReviews | None = None) -> None:
         """Create the store; nothing is opened or created until the first write. `common` are the reviews of a team."""
-        self.path = folder / NAME
-        self._files = StateFolder(folder)
-        self._lock = threading.RLock()
         self._common = common
-        self._making = PathLocks(folder / "locks")
-        self._database = database.DatabaseHandle()
+        locks = PathLocks(folder / "locks")
+        self._database = database.StateDatabase(
+            folder,
+            NAME,
+            SCHEMA,
+            version=SCHEMA_VERSION,
+            settings="PRAGMA synchronous = NORMAL",  # a power cut loses units, which are repeated
+            advice=STORE_WORDS,
+            creating=lambda: locks.hold([NAME]),  # two processes that create it at once would find it locked
+        )
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""
-        with self._lock:
-            self._database.close()
+        self._database.close()
 
     # -- sessions --
 
@@ -248,7 +249,7 @@ class ReviewStore:
             _put(db, f"kept/{name}", at, body)
             db.execute(f"DELETE FROM record WHERE path IN ({old})", (KEPT_MAX,))  # noqa: S608 - our own words
         if self._common:
-            with self._lock, database.translate_errors(self.path, STORE_WORDS):
+            with self._database.lock():
                 self._common.push(db, [f"kept/{name}"])
 
     def read_kept(self, name: str) -> bytes | None:
@@ -265,42 +266,19 @@ class ReviewStore:
     @contextmanager
     def _reading(self) -> Generator[apsw.Connection | None]:
         """Yield the database, with what is new of a team; None when there is none."""
-        with self._lock, database.translate_errors(self.path, STORE_WORDS):
+        with self._database.lock():
             if self._common:
-                self._common.pull(self._open)
-            with database.open_readable(self._files, NAME, self._open_existing) as db:
+                self._common.pull(self._database.connect)
+            with self._database.reading() as db:
                 yield db
 
     @contextmanager
     def _writing(self, *paths: str) -> Generator[apsw.Connection]:
         """Write here, and write these records in the database of the team as well if there is one."""
-        with self._lock, database.translate_errors(self.path, STORE_WORDS):
-            db = self._open()
+        with self._database.lock():
+            db = self._database.connect()
             with self._common.writing(db, paths) if self._common and paths else database.transaction(db):
                 yield db
-
-    def _open_existing(self) -> apsw.Connection | None:
-        if database.read_inode(self.path):
-            return self._open()
-        self._database.close()
-        return None
-
-    def _open(self) -> apsw.Connection:
-        return self._database.open(self.path, self._connect)
-
-    def _connect(self) -> apsw.Connection:
-        settings = "PRAGMA synchronous = NORMAL"  # a power cut loses units, which are repeated
-        tables = ("record", "cache", "team", "shared")
-        with self._making.hold([NAME]):  # two processes that create it at once would find it locked
-            db = database.open_in_state(self._files, NAME, tables=tables, busy_ms=BUSY_MS, settings=settings)
-            with database.transaction(db):
-                version = int(str(db.pragma("user_version")))
-                if not version:
-                    db.execute(SCHEMA)
-        if version > SCHEMA_VERSION:
-            db.close()
-            raise database.newer_format_error(self.path, STORE_WORDS, version, SCHEMA_VERSION)
-        return db
 
 
 def _state_path(session_id: str) -> str:

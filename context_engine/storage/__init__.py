@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         UNSETTLED_NS,
         FileStamp,
         StateFolder,
-        is_state_path,
         translate_os_errors,
     )
     from context_engine.storage.typed_values import prepare_type

@@ -10,9 +10,10 @@ import errno
 import os
 import re
 import shutil
+import threading
 import zlib
 from collections.abc import Callable, Collection, Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -37,6 +38,8 @@ _NO_LONGER = {apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_TRUNCATE, apsw.SQLITE_I
 _NO_LONGER |= {apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
 """A file that cannot grow: a quota or a limit of its size, which SQLite does not distinguish from a broken disk."""
 DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
+BUSY_MS = 5_000
+"""No transaction of ours takes this long."""
 COMPANION_SUFFIXES = ("-wal", "-shm", "-journal")
 """Suffixes of the files that SQLite keeps next to a database."""
 _SUPER_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -84,23 +87,6 @@ def open_frozen(path: Path) -> apsw.Connection | None:
     return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW)
 
 
-@contextmanager
-def open_readable(
-    folder: StateFolder, name: str, connect: Callable[[], apsw.Connection | None]
-) -> Generator[apsw.Connection | None]:
-    """Yield the connection of `connect`; on a full or read-only disk one that only reads, until the block ends."""
-    try:
-        db = connect()
-    except (*REFUSED, WriteFailed, DiskFull):
-        if folder.check_file(name) is None or (db := open_frozen(folder.path / name)) is None:
-            raise
-        with closing(db):
-            _restrict(db)
-            yield db
-    else:
-        yield db
-
-
 def _restrict(db: apsw.Connection) -> None:
     for option, value in _UNTRUSTED:
         db.config(option, value)
@@ -146,34 +132,126 @@ class DatabaseHandle:
             self.connection = None
 
 
-def open_in_state(
-    folder: StateFolder, name: str, *, tables: Collection[str], busy_ms: int, settings: str
-) -> apsw.Connection:
-    """Open a database in the state folder of a workspace, readable by its owner alone; create it if it is missing.
+class StateDatabase:
+    """A database in the state folder of a workspace, readable by its owner alone. Thread-safe; also several processes.
 
-    `tables`: the tables that one of ours has at least. Raises: WriteFailed, DiskFull, StorageCorrupt for a foreign
-    database, and the errors of SQLite.
+    Nothing is opened or created until it is needed. Its methods raise WriteFailed, DiskFull, StorageBusy, and
+    StorageCorrupt for a damaged file, a foreign database and a layout of another release.
     """
-    folder.make()
-    folder.sweep(min_age_s=ABANDONED_AFTER_S)
-    if folder.check_file(name) is None:
-        with folder.open_descriptor(name, os.O_RDWR | os.O_CREAT, 0o600):
-            pass
-    for end in COMPANION_SUFFIXES:
-        folder.check_file(name + end)
-    if _names_other_database(folder, f"{name}-journal"):
-        raise _foreign_error(folder.path / name, f"{name}-journal names a file of another database")
-    path = Path(os.path.realpath(folder.path.parent), folder.path.name, name)
-    db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
-    try:
-        db.set_busy_timeout(busy_ms)
-        _restrict(db)
-        _check_layout(db, path, tables)
-        set_journal_mode(db, path, settings)
-    except BaseException:
-        db.close()
-        raise
-    return db
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        schema: str,
+        *,
+        version: int,
+        settings: str,
+        advice: StorageAdvice,
+        creating: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """Take the folder. `schema` creates the tables of the layout `version`; `creating` is entered to open it."""
+        self.path = folder / name
+        self._folder = StateFolder(folder)
+        self._name, self._schema, self._version, self._settings = name, schema, version, settings
+        self._advice = advice
+        self._creating = creating
+        self._lock = threading.RLock()
+        self._handle = DatabaseHandle()
+
+    @contextmanager
+    def lock(self) -> Generator[None]:
+        """Let no other thread use it in the block, and raise errors about the file as those of this package."""
+        with self._lock, translate_errors(self.path, self._advice):
+            yield
+
+    @contextmanager
+    def reading(self) -> Generator[apsw.Connection | None]:
+        """Yield the connection, None where nothing is stored; on a full or read-only disk one that only reads."""
+        with self.lock():
+            try:
+                db = self._open_stored()
+            except (*REFUSED, WriteFailed, DiskFull):
+                if self._folder.check_file(self._name) is None or (db := open_frozen(self.path)) is None:
+                    raise
+                with closing(db):
+                    _restrict(db)
+                    yield db
+            else:
+                yield db
+
+    @contextmanager
+    def writing(self, settings: str) -> Generator[apsw.Connection]:
+        """Yield the connection in a transaction, with these settings of SQLite."""
+        with self.lock():
+            db = self.connect()
+            db.execute(settings)
+            with transaction(db):
+                yield db
+
+    def connect(self) -> apsw.Connection:
+        """Return the connection, to a new file if there is none. The caller has locked it."""
+        return self._handle.open(self.path, self._open_layout)
+
+    def close(self) -> None:
+        """Close the file; it can be used again afterwards."""
+        with self._lock:
+            self._handle.close()
+
+    def is_emptied(self) -> bool:
+        """Return whether somebody emptied the file, which is not the same as a database without rows."""
+        with self._lock:
+            return self._handle.connection is None and self._is_empty()
+
+    def _is_empty(self) -> bool:
+        status = self._folder.check_file(self._name)
+        return status is not None and status.st_size == 0 and not self._folder.exists(f"{self._name}-wal")
+
+    def _open_stored(self) -> apsw.Connection | None:
+        is_open = self._handle.current(self.path) is not None
+        if not is_open and (not read_inode(self.path) or self._is_empty()):
+            return None
+        return self.connect()
+
+    def _open_layout(self) -> apsw.Connection:
+        """Open the file, and create the tables in an empty one."""
+        with self._creating():
+            db = self._open_file()
+            try:
+                with transaction(db):
+                    version = int(str(db.pragma("user_version")))
+                    if not version:
+                        db.execute(f"{self._schema}; PRAGMA user_version = {self._version}")
+                if version not in (0, self._version):
+                    raise newer_format_error(self.path, self._advice, version, self._version)
+            except BaseException:
+                db.close()
+                raise
+        return db
+
+    def _open_file(self) -> apsw.Connection:
+        """Open the file if it is one of ours, or create it."""
+        folder, name = self._folder, self._name
+        folder.make()
+        folder.sweep(min_age_s=ABANDONED_AFTER_S)
+        if folder.check_file(name) is None:
+            with folder.open_descriptor(name, os.O_RDWR | os.O_CREAT, 0o600):
+                pass
+        for end in COMPANION_SUFFIXES:
+            folder.check_file(name + end)
+        if _names_other_database(folder, f"{name}-journal"):
+            raise _foreign_error(self.path, f"{name}-journal names a file of another database")
+        path = Path(os.path.realpath(folder.path.parent), folder.path.name, name)
+        db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+        try:
+            db.set_busy_timeout(BUSY_MS)
+            _restrict(db)
+            _check_layout(db, path, re.findall(r"CREATE TABLE (\w+)", self._schema))
+            set_journal_mode(db, path, self._settings)
+        except BaseException:
+            db.close()
+            raise
+        return db
 
 
 def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection:

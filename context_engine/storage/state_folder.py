@@ -20,13 +20,6 @@ from context_engine.storage.private_files import PRIVATE_FILE, PRIVATE_FOLDER, m
 
 STATE_FOLDER = ".context-engine"
 DATABASES = ("journal.db", "state.db")
-STATE_NAMES = (
-    *(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")),
-    "locks",
-    "plans",
-    "secrets.key",
-)
-"""Names in the folder that only this package writes to; an edit of a user file never does."""
 GIT_IGNORE = ".gitignore"
 _DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n/plans/*/events.head\n*.tmp\n"
 _GIT_IGNORE_TEXT = (
@@ -45,16 +38,6 @@ UNSETTLED_NS = 20_000_000
 """A file system clock ticks every 4 to 10 ms: a file read sooner after a change may change again at the same time."""
 ABANDONED_AFTER_S = 3_600.0
 """No write takes this long: the process that began it was killed."""
-
-
-def is_state_path(path: str) -> bool:
-    """Return whether a path of the workspace belongs to the state of this package.
-
-    >>> is_state_path(".context-engine/journal.db"), is_state_path(".context-engine/config.yml")
-    (True, False)
-    """
-    folder, _, rest = path.casefold().partition("/")
-    return folder == STATE_FOLDER and rest.split("/")[0] in STATE_NAMES
 
 
 class StateFolder:

@@ -5,7 +5,7 @@ A reply is short, since the caller knows the request: where the changes are now,
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import describe_affected_places
 from context_engine.edit import Fuzzy, Placement
@@ -31,7 +31,7 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from context_engine.edit import EditedFile, EditPlan, EditResult, NameOccurrence, PastEdit, Renaming, Want
+    from context_engine.edit import EditedFile, EditPlan, EditResult, JournalEntry, NameOccurrence, Renaming, Want
     from context_engine.engine import Engine
 
 PLACES_SHOWN_MAX = 20
@@ -89,7 +89,7 @@ def edit_file(
         return Reply(_preview(receipt, engine.settings.result_chars_max, as_json=call.structured))
     affected: list[str] = []  # what else uses the changed definitions, and their tests
     for file in receipt.files[:FILES_FOLLOWED_MAX] if receipt.undo_id else ():
-        affected += describe_affected_places(file.path, [place.now for place in _placements(file)], engine)
+        affected += describe_affected_places(file.path, [place.now for place in file.planned.placements], engine)
     if call.structured:
         return Reply(compact_json(_edited_fields(receipt) | drop_empty({"affected": affected})))
     undo, rows = _undo(receipt), [(file.path, _places(file), _sha(file), file.syntax) for file in receipt.files]
@@ -179,12 +179,12 @@ def safe_replace(
     change = engine.edits.change_parts(file_path, [want], expected_hash=expected_hash)
     receipt = engine.edits.apply([change], dry_run=dry_run, session=call.session, check_syntax=True)
     file = receipt.files[0]
-    first, *others = _placements(file)
+    first, *others = file.planned.placements
     row: dict[str, Any] = {"success": True, "matchInfo": _match(first)}
     if others:
         row["matches"] = [_match(place) for place in (first, *others[: PLACES_SHOWN_MAX - 1])]
     if dry_run:
-        row["preview"] = _preview_places(cast("EditPlan", file.planned), file.path)
+        row["preview"] = _preview_places(file.planned, file.path)
     row["updatedLines"] = {"start": first.now.first, "end": (first, *others)[-1].now.last}
     row |= {} if dry_run else {"newHash": file.after[:SHA_CHARS], "undoId": receipt.undo_id}
     return Reply(compact_json(row | {"syntax": file.syntax} | drop_empty({"warnings": _warnings(receipt)})))
@@ -239,7 +239,7 @@ def undo_edit(
     return Reply("\n".join(lines))
 
 
-def _history(past: Sequence["PastEdit"]) -> str:
+def _history(past: Sequence["JournalEntry"]) -> str:
     """Format a line for each edit, newest first."""
     if not past:
         return "nothing was edited yet"
@@ -267,14 +267,9 @@ def _sha(file: "EditedFile") -> str:
     return f"sha256 {file.after[:SHA_CHARS]}" if file.after else "deleted"
 
 
-def _placements(file: "EditedFile") -> Sequence[Placement]:
-    """Return the places that were edited; a file that was written as a whole has none."""
-    return getattr(file.planned, "placements", ())
-
-
 def _places(file: "EditedFile") -> str:
     """Format the changed lines by their new numbers, and how an inexact place was recognized."""
-    places = _placements(file)
+    places = file.planned.placements
     shown = [f"{place.now}{f' ({how})' if (how := _how(place)) else ''}" for place in places[:PLACES_SHOWN_MAX]]
     more = f" +{len(places) - PLACES_SHOWN_MAX}" if len(places) > PLACES_SHOWN_MAX else ""
     one = len(places) == 1 and places[0].now.lines == 1
@@ -298,7 +293,7 @@ def _warnings(receipt: "EditResult") -> list[str]:
     warnings = []
     for file in receipt.files:
         prefix = f"{escape_line(file.path)}: " if len(receipt.files) > 1 else ""
-        warnings += [f"{prefix}{warning}" for warning in getattr(file.planned, "warnings", ())]
+        warnings += [f"{prefix}{warning}" for warning in file.planned.warnings]
     return [*warnings, *receipt.warnings]
 
 
@@ -310,7 +305,7 @@ def _edited_fields(receipt: "EditResult") -> dict[str, Any]:
     """Return what was written, or would be, for programs."""
     files = []
     for file in receipt.files:
-        places = _placements(file)[:PLACES_SHOWN_MAX]
+        places = file.planned.placements[:PLACES_SHOWN_MAX]
         row = {
             "path": file.path,
             "lines": [str(place.now) for place in places],
@@ -325,7 +320,7 @@ def _edited_fields(receipt: "EditResult") -> dict[str, Any]:
 def _preview(receipt: "EditResult", chars_max: int, *, as_json: bool) -> str:
     lines: Lines = []  # of unified diffs, with the secrets of the whole files redacted
     for file in receipt.files:
-        planned = cast("EditPlan", file.planned)
+        planned = file.planned
         diff = redact_diff(planned.preview(file.path), _texts(planned), file.path)
         lines += diff.removesuffix("\n").split("\n")
     if as_json:

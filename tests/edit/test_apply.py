@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from context_engine.edit.apply import Editor, EditResult, ReadTracker
+from context_engine.edit.apply import Editor, EditResult
 from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan
@@ -72,7 +72,7 @@ def test_a_file_that_is_so_already_is_not_written_again(tmp_path: Path) -> None:
     before = (tmp_path / "a.py").stat()
     with editing(tmp_path) as one:
         receipt = one.apply([write_file("a.py", "one\n")])
-        assert one.history() == ()
+        assert one.history() == []
     after = (tmp_path / "a.py").stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
     assert (receipt.undo_id, receipt.files[0].before) == ("", receipt.files[0].after)
@@ -84,7 +84,7 @@ def test_a_refused_plan_leaves_the_file_and_is_told_as_it_is(tmp_path: Path) -> 
         with pytest.raises(NoMatch) as caught:
             one.apply([swap("a.py", ("zero", "two"))])
         assert "failed" not in caught.value.details
-        assert one.history() == ()
+        assert one.history() == []
     assert contents(tmp_path) == {"a.py": b"one\n"}
 
 
@@ -229,14 +229,8 @@ def test_what_is_no_hash_is_refused(tmp_path: Path, hash_: str) -> None:
         one.apply([swap("a.py", ("one", "two"), expected_hash=hash_)])
 
 
-def known(one: Editor) -> ReadTracker:
-    tracker = one.read_tracker("s")
-    assert tracker
-    return tracker
-
-
 def reads(one: Editor, root: Path, path: str) -> None:
-    known(one).note_read(path, sha((root / path).read_bytes()))
+    one.reads.note_read("s", path, sha((root / path).read_bytes()))
 
 
 def indented(target: str, replacement: str) -> FileEdit:
@@ -266,9 +260,9 @@ def test_what_a_session_wrote_itself_it_knows(tmp_path: Path) -> None:
     with editing(tmp_path) as one:
         reads(one, tmp_path, "a.py")
         one.apply([swap("a.py", ("one", "two"))], session="s")
-        assert not known(one).is_outdated("a.py", sha("two\n"))
+        assert not one.reads.is_outdated("s", "a.py", sha("two\n"))
         one.undo(session="s")
-        assert not known(one).is_outdated("a.py", sha("one\n"))
+        assert not one.reads.is_outdated("s", "a.py", sha("one\n"))
 
 
 # -- back, and again ---------------------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.edit.delta import ByteChange, make_delta
-from context_engine.edit.file_edit import FileReplacement, delta_of, hash_of, revert_op, write_file
+from context_engine.edit.file_edit import delta_of, hash_of, revert_op, write_file
 from context_engine.edit.journal import Op
+from context_engine.edit.patch import EditPlan
 from context_engine.errors import BinaryFile, BugError, InvalidArgument, StaleFile, StorageCorrupt, WrongEncoding
 
 LINES = "".join(f"line {n}\n" for n in range(40)).encode()
@@ -59,7 +60,7 @@ def test_a_file_that_exists_is_only_overwritten_when_that_is_wanted() -> None:
 
 def test_a_plan_that_does_not_lead_back_is_a_bug_and_not_a_change() -> None:
     with pytest.raises(BugError):
-        delta_of(b"a b", FileReplacement(b"a c", (ByteChange(0, b"a b", b"a d"),)))
+        delta_of(b"a b", EditPlan(b"a c", delta=(ByteChange(0, b"a b", b"a d"),)))
 
 
 # -- turning back ------------------------------------------------------------------------------------------------------
@@ -75,9 +76,9 @@ CONTENT = st.none() | st.binary(max_size=30)
 @given(CONTENT, CONTENT)
 def test_what_lies_there_as_it_was_left_becomes_what_it_was(old: bytes | None, new: bytes | None) -> None:
     back = revert_op(op(old, new)).plan(new)
-    assert back.data == old
+    assert back.new_data == old
     again = Op("a.txt", hash_of(new), hash_of(old), delta_of(new or b"", back))
-    assert revert_op(again).plan(old).data == new
+    assert revert_op(again).plan(old).new_data == new
 
 
 def test_folders_go_with_a_file_only_when_they_came_with_it() -> None:

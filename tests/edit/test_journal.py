@@ -14,7 +14,7 @@ from context_engine.edit import journal as module
 from context_engine.edit.delta import make_delta
 from context_engine.edit.journal import Journal, Op
 from context_engine.errors import StorageBusy, StorageCorrupt, WriteFailed
-from context_engine.storage.state_folder import is_state_path
+from context_engine.storage import database
 from tests.support.trees import ordinary_user
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -148,7 +148,7 @@ def test_a_journal_of_another_release_is_not_guessed_at(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_somebody_holds_for_long_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BUSY_MS", 10)
+    monkeypatch.setattr(database, "BUSY_MS", 10)
     journal = Journal(tmp_path)
     done(journal)
     holder = apsw.Connection(str(tmp_path / "journal.db"))
@@ -168,11 +168,3 @@ def test_where_nothing_can_be_recorded_it_says_what_to_do() -> None:
             Journal(folder / ".context-engine").begin([op()], at=0.0)
         folder.chmod(0o700)
     assert "permission" in caught.value.suggestion
-
-
-def test_what_is_ours_is_known_in_any_spelling() -> None:
-    assert is_state_path(".context-engine/journal.db-wal")
-    assert is_state_path(".Context-Engine/LOCKS/07.lock")
-    assert is_state_path(".context-engine/plans/plan_1/v0001.json")
-    assert not is_state_path(".context-engine/memories/decisions/use-tabs--0c07398f.md")
-    assert not is_state_path("src/.context-engine/journal.db")

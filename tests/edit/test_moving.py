@@ -30,7 +30,7 @@ def test_bytes_of_any_kind_and_permissions_go_with_a_file(tmp_path: Path) -> Non
 @given(st.binary(max_size=60), st.one_of(st.none(), st.binary(max_size=60)))
 def test_the_two_halves_of_a_rename_lose_and_make_the_same_bytes(old: bytes, new: bytes | None) -> None:
     gone, made = rename_file("a", "b", old, new=new)
-    assert gone.plan(old).data is None
+    assert gone.plan(old).new_data is None
     assert made.plan(None).data == (old if new is None else new)
     with pytest.raises(InvalidArgument):
         made.plan(b"")

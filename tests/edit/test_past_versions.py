@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.edit.apply import Editor, PastVersions, find_versions
-from context_engine.edit.file_edit import delete_file, delta_of, hash_of, write_file
+from context_engine.edit.file_edit import delete_file, delta_of, hash_of, replace_whole, write_file
 from context_engine.edit.journal import JournalEntry, Op
 from context_engine.repo.paths import Root
 
@@ -17,9 +17,7 @@ VERSIONS = st.lists(st.none() | st.binary(max_size=30), min_size=2, max_size=6)
 
 
 def entry(number: int, before: bytes | None, after: bytes | None) -> JournalEntry:
-    from context_engine.edit.file_edit import FileReplacement
-
-    delta = delta_of(before or b"", FileReplacement(after))
+    delta = delta_of(before or b"", replace_whole(after))
     return JournalEntry(number, 0.0, "", "done", 0, (Op("a", hash_of(before), hash_of(after), delta),))
 
 

@@ -45,7 +45,7 @@ def renaming(files: dict[str, bytes], name: str, new_name: str, under: str = "")
 
 def written(files: dict[str, bytes], found: Renaming) -> dict[str, bytes]:
     """The files with all sure places renamed."""
-    new = {change.path: change.plan(files.get(change.path)).data for change in found.changes}
+    new = {change.path: change.plan(files.get(change.path)).new_data for change in found.changes}
     return {path: data for path, data in (files | new).items() if data is not None}
 
 

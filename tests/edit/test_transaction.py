@@ -97,7 +97,7 @@ def test_a_failure_at_any_point_takes_everything_back(
         assert contents(tmp_path) == before
         assert leftovers(tmp_path) == []
         assert not (tmp_path / "deep").exists()
-        assert one.history() == ()
+        assert one.history() == []
         one.apply(changes())
         one.undo()
         assert contents(tmp_path) == before

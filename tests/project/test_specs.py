@@ -110,11 +110,8 @@ def planned_after_a_change(root: Path, data: bytes, wanted: list[Edit]) -> EditP
     """The plan for a file that a session has read before it became what it is: by the editor, which knows what was read."""
     (root / "file.txt").write_bytes(data)
     with editing(root) as one:
-        tracker = one.read_tracker("s")
-        assert tracker
-        tracker.note_read("file.txt", "0" * 64)
+        one.reads.note_read("s", "file.txt", "0" * 64)
         receipt = one.apply([edit_file("file.txt", partial(plan, edits=wanted))], dry_run=True, session="s")
-    assert isinstance(receipt.files[0].planned, EditPlan)
     return receipt.files[0].planned
 
 

@@ -67,7 +67,7 @@ def test_two_processes_make_the_file_one_after_the_other(tmp_path: Path) -> None
         thread.start()
         thread.join(0.1)
         assert thread.is_alive()
-        assert not made.path.exists()
+        assert not (tmp_path / "state.db").exists()
     thread.join()
     assert made.session("rev_1") == session()
 
@@ -94,7 +94,7 @@ def test_old_sessions_go_with_all_they_hold_and_running_ones_stay(
         made.add(session(f"rev_{number}", status="completed", created_at=float(number)))
         made.update(f"rev_{number}", touch, {"0000": b"body"})
     assert [each.id for each in made.sessions()] == ["rev_5", "rev_4", "rev_1"]
-    db = apsw.Connection(str(made.path))
+    db = apsw.Connection(str(tmp_path / "state.db"))
     assert db.execute("SELECT count(*) FROM record").fetchall() == [(5,)]
     db.close()
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from context_engine.secrets.redactor import KEY_BYTES, NAME, load_label_key
-from context_engine.storage.state_folder import is_state_path
 
 
 def test_a_key_is_made_once_and_found_again(tmp_path: Path) -> None:
@@ -32,10 +31,9 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
     assert (tmp_path / "state" / NAME).stat().st_mode & 0o077 == 0
 
 
-def test_git_does_not_see_it_and_no_edit_of_ours_writes_it(tmp_path: Path) -> None:
+def test_git_does_not_see_it(tmp_path: Path) -> None:
     load_label_key(tmp_path / ".context-engine")
     assert f"/{NAME}" in (tmp_path / ".context-engine" / ".gitignore").read_text().splitlines()
-    assert is_state_path(f".context-engine/{NAME}")
 
 
 def test_a_damaged_key_is_made_anew(tmp_path: Path) -> None:

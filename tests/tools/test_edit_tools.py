@@ -211,7 +211,7 @@ def test_a_dry_run_shows_the_difference_and_touches_nothing(engine: Engine, spel
     assert "\n-    return sum(prices)\n+    return sum((prices)\n" in reply
     assert (engine.root / "shop.py").read_text() == SHOP
     assert sorted(engine.root.iterdir()) == before
-    assert engine.edits.history() == ()
+    assert engine.edits.history() == []
 
 
 def test_a_difference_is_cut_and_what_was_cut_is_counted(root: Path) -> None:
