@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -217,3 +218,11 @@ def test_a_text_that_cannot_be_changed_is_refused_with_the_place(text: str, line
 def test_a_comment_does_not_swallow_what_follows_a_removed_member() -> None:
     text = '{"servers": { // note\n "ctx": 1, "b": 2 }}'
     assert said(remove_entry(text, PATH)) == {"servers": {"b": 2}}
+
+
+@pytest.mark.parametrize("text", ["/*a" * 70_000, '"\\' * 100_000, '{"a": 1} /*/'])
+def test_what_does_not_end_is_refused_at_once(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(InvalidArgument):
+        get_value(text, ["a"])
+    assert time.process_time() - began < 1

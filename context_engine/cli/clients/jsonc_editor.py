@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 
 from context_engine.errors import InvalidArgument
 
-_STRING = r'"(?:[^"\\]|\\.)*+"'
-_STRING_OR_COMMENT = re.compile(rf"{_STRING}|(?P<line>//[^\r\n]*)|(?P<block>/\*.*?\*/)", re.DOTALL)
+_STRING = r'"(?:[^"\\]|\\.)*+"?'
+_STRING_OR_COMMENT = re.compile(rf"{_STRING}|(?P<line>//[^\r\n]*)|(?P<block>/\*(?:[^*]|\*(?!/))*+(?:\*/)?)", re.DOTALL)
 _STRING_OR_LAST_COMMA = re.compile(rf"{_STRING}|(?P<comma>,)(?=[ \t\r\n]*[}}\]])", re.DOTALL)
+"""A string or a comment that does not end goes to the end of the text, so that nothing is looked at twice."""
 BLANKS = " \t\r\n"
 _decode = json.JSONDecoder().raw_decode
 
@@ -264,4 +265,7 @@ class _Document:
 
 
 def _blank(found: re.Match[str]) -> str:
+    """Blank a comment; one that does not end is left, and refused."""
+    if found.lastgroup == "block" and not found[0].endswith("*/", 2):
+        return found[0]
     return re.sub(r"[^\r\n]", " ", found[0])
