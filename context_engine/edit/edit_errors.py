@@ -138,6 +138,11 @@ def multiple_matches_error(
     )
 
 
+def ambiguous_error(why: str, step: str, matches: Sequence[object]) -> MultipleMatches:
+    """Return the error that a name means several definitions; some of these matches are in its details."""
+    return MultipleMatches(why, suggestion=step, details={"total": len(matches), "matches": matches[:SHOWN_MAX]})
+
+
 def fewer_matches_error(content: FileContent, spots: Sequence[TextMatch], asked: int) -> NoMatch:
     """Return the error that there are fewer places than the caller expects."""
     return NoMatch(

@@ -243,10 +243,9 @@ class EditService(Editor):
                 f"{len(candidates):,} files contain {bare!r}, over the limit of {RENAMED_FILES_MAX:,} for a rename",
                 suggestion="A name so common is renamed by hand: search_text finds its places.",
             )
-        if as_file:
-            by_file = ModuleRenamer(self._symbols, self._files.read_raw, self._languages, self._grammars)
-            return by_file.plan_renaming(as_file, new_name, candidates, accept)
         files = RenameFiles(self._languages, self._grammars, self._symbols.paths(), self._files.read_raw)
+        if as_file:
+            return ModuleRenamer(files, self._symbols).plan_renaming(as_file, new_name, candidates, accept)
         return Renamer(files, self._symbols).plan_renaming(name, new_name, candidates, under=under, accept=accept)
 
     def _file_of(self, name: str) -> str:

@@ -2,14 +2,15 @@ r"""PURE. How far added lines are indented, by evidence: the indents of the line
 
 The target may have lost its indent, have one too much, or be written in blanks where the file has tabs. A rule that
 turns the target's indents into the file's, for every line they share, also turns those of added lines. Where no single
-rule explains all of them, or two do and disagree, nothing is guessed: `Indents.doubt` says what is not certain.
+rule explains all of them, or two do and disagree, nothing is guessed: `Doubt` says what is not certain.
 
->>> map_indents([("", "    "), ("  ", "      ")], ["    "], nearby=["a", "  b"]).indents
+>>> map_indents([("", "    "), ("  ", "      ")], ["    "], nearby=["a", "  b"])
 ['        ']
->>> map_indents([("    ", "\t")], ["        "], nearby=["\tx"]).indents
+>>> map_indents([("    ", "\t")], ["        "], nearby=["\tx"])
 ['\t\t']
->>> map_indents([("  ", "  "), ("  ", "\t")], ["  "], nearby=[]).doubt
-'the lines of the target are indented by no single rule'
+>>> map_indents([("  ", "  "), ("  ", "\t")], ["  "], nearby=[])
+Traceback (most recent call last):
+context_engine.edit.indent.Doubt: the lines of the target are indented by no single rule
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 from context_engine.edit.file_content import BLANKS, indent_of
 
-Rule = Callable[[str], str | None]
-"""From an indent of the target to one of the file; None where the rule does not apply."""
+Rule = Callable[[str], str]
+"""From an indent of the target to one of the file. Raises: Doubt where the rule does not apply."""
 
 UNIT_MIN = 2
 """Steps of one blank are alignment (` * ` in a comment), not a level."""
@@ -39,41 +41,40 @@ BOTH_WAYS = "the added lines may be indented as in the file already"
 NO_LEVEL = "the added lines stand on no level of the file"
 
 
-class Indents(NamedTuple):
-    """The indents of added lines in the file, or why they are not certain."""
-
-    indents: list[str]
-    doubt: str = ""
+class Doubt(Exception):  # noqa: N818 - it is a doubt, and never leaves this package
+    """It is not certain how lines are indented; the reason is its only argument."""
 
 
 def map_indents(
     evidence: Sequence[tuple[str, str]],
     added: Sequence[str],
     *,
-    nearby: Iterable[str],
+    nearby: Sequence[str],
     may_lack: bool = False,
     leads: bool = False,
-) -> Indents:
+) -> list[str]:
     """Return the indents of added lines, from pairs (in the target, in the file) of the lines they share.
 
     `may_lack`: nothing is before the first line of the target, so that it may have lost its indent alone; that line is
     then not evidence. `leads`: the first added line is the first of the replacement, and is where that one was.
+    Raises: Doubt.
     """
-    around = list(nearby)
-    found = _by_one_rule(evidence, added, around)
     first, placed = evidence[0]
-    if not may_lack or first or not placed:
-        return found
-    if len(evidence) == 1:
-        return Indents([], BOTH_WAYS) if added else found
-    if found.doubt != NO_RULE:
-        return found
-    rest = _by_one_rule(evidence[1:], added[1:] if leads else added, around)
-    if rest.doubt or not leads:
+    is_cut = may_lack and placed != "" and not first
+    is_only = len(evidence) == 1
+    if is_cut and is_only and added:
+        raise Doubt(BOTH_WAYS)
+    try:
+        return _by_one_rule(evidence, added, nearby)
+    except Doubt as doubt:
+        if not is_cut or is_only or doubt.args != (NO_RULE,):
+            raise
+    rest = _by_one_rule(evidence[1:], added[1:] if leads else added, nearby)
+    if not leads:
         return rest
-    if added[0] == first:
-        return Indents([placed, *rest.indents])
-    return Indents([], NO_RULE)
+    if added[0] != first:
+        raise Doubt(NO_RULE)
+    return [placed, *rest]
 
 
 def unit_of(text: Iterable[str]) -> str:
@@ -97,41 +98,50 @@ def unit_of(text: Iterable[str]) -> str:
 # -- one rule for all ----------------------------------------------------------------------------------------------
 
 
-def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
+def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> list[str]:
     pairs = list(dict.fromkeys(evidence))
     if all(old == placed for old, placed in pairs):
-        return _keep_indents(pairs, added, nearby)
+        if any(old for old, _ in pairs):
+            return list(added)
+        return _use_rule(str, pairs, added, nearby)  # the lines around decide the character
     if len({old for old, _ in pairs}) < len(pairs):
-        return Indents([], NO_RULE)
+        raise Doubt(NO_RULE)
     rule = _shift(pairs)
-    if rule is not None:
-        doubt = _shift_doubt(pairs, added, nearby)
-        found = Indents([], doubt) if doubt else _check_indents(rule, pairs, added, nearby)
-        if _lands_on_levels(pairs[0], found.indents, nearby):
-            return found
-        return Indents([], NO_LEVEL)
-    return _agree([[rule(line) for line in added] for rule in _conversions(pairs, added, nearby)])
+    if rule is None:
+        return _agree(_conversions(pairs, added, nearby), added)
+    if len(pairs) == 1:
+        _check_only_level(*pairs[0], added, nearby)
+    indents = _use_rule(rule, pairs, added, nearby)
+    unit, known = unit_of(nearby), set(map(indent_of, nearby))
+    lands = all(indent in known or _is_level(indent, "", unit) for indent in indents)
+    if not lands and not _is_level(*pairs[0], unit):
+        raise Doubt(NO_LEVEL)
+    return indents
 
 
-def _keep_indents(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
-    """Return the indents as they are; where the target is not indented, the lines around decide the character."""
-    if any(old for old, _ in pairs):
-        return Indents(list(added))
-    return _check_indents(lambda indent: indent, pairs, added, nearby)
-
-
-def _check_indents(rule: Rule, pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
+def _use_rule(rule: Rule, pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> list[str]:
     """Return the indents that a rule gives, if they use the characters of the file's indentation."""
-    indents: list[str] = []
     used = set("".join(placed for _, placed in pairs)) or set("".join(map(indent_of, nearby)))
+    indents: list[str] = []
     for indent in added:
         placed = rule(indent)
-        if placed is None:
-            return Indents([], NO_LEVEL)
         if used and set(placed) - used:
-            return Indents([], OTHER_CHARACTERS)
+            raise Doubt(OTHER_CHARACTERS)
         indents.append(placed)
-    return Indents(indents)
+    return indents
+
+
+def _agree(rules: Sequence[Rule], added: Sequence[str]) -> list[str]:
+    """Return the answer of all rules that apply to every line, if it is the same."""
+    answers: list[list[str]] = []
+    for rule in rules:
+        with suppress(Doubt):
+            answers.append([rule(indent) for indent in added])
+    if not answers:
+        raise Doubt(NO_LEVEL if rules else NO_RULE)
+    if any(answer != answers[0] for answer in answers):
+        raise Doubt(BOTH_WAYS)
+    return answers[0]
 
 
 # -- all lines moved by the same ---------------------------------------------------------------------------------
@@ -143,137 +153,91 @@ def _shift(pairs: list[tuple[str, str]]) -> Rule | None:
     if placed.endswith(old):
         more = placed.removesuffix(old)
         if all(placed_indent == more + one for one, placed_indent in pairs):
-            return lambda indent: more + indent
+            return more.__add__
     if old.endswith(placed):
         less = old.removesuffix(placed)
         if all(one == less + placed_indent for one, placed_indent in pairs):
-            return lambda indent: indent.removeprefix(less) if indent.startswith(less) else None
+            return partial(_remove, less)
     return None
 
 
-def _shift_doubt(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> str:
-    """Return why one level of evidence does not show how far lines are moved; empty when it does."""
-    if len(pairs) > 1:
-        return ""
-    old, placed = pairs[0]
+def _remove(less: str, indent: str) -> str:
+    if not indent.startswith(less):
+        raise Doubt(NO_LEVEL)
+    return indent.removeprefix(less)
+
+
+def _check_only_level(old: str, placed: str, added: Sequence[str], nearby: Sequence[str]) -> None:
+    """Refuse added lines where one level of evidence does not show how far they are moved. Raises: Doubt."""
     others = [indent for indent in added if indent != old]
     unit = unit_of(nearby) or (placed.removesuffix(old) if len(placed) > len(old) else old.removesuffix(placed))
     if any(not _is_level(indent, old, unit) for indent in others):
-        return NO_LEVEL
+        raise Doubt(NO_LEVEL)
     if len(placed) > len(old):
         absolute = bool(others) and all(indent.startswith(placed) for indent in added)
     else:
         absolute = any(len(indent) < len(old) for indent in others)
-    return BOTH_WAYS if absolute else ""
-
-
-def _lands_on_levels(pair: tuple[str, str], indents: Iterable[str], nearby: Sequence[str]) -> bool:
-    """Return whether lines were moved by whole levels, or are now indented like lines of the file."""
-    unit, known = unit_of(nearby), set(map(indent_of, nearby))
-    return _is_level(*pair, unit) or all(indent in known or _is_level(indent, "", unit) for indent in indents)
+    if absolute:
+        raise Doubt(BOTH_WAYS)
 
 
 def _is_level(indent: str, base: str, unit: str) -> bool:
     """Return whether two indents are some whole levels apart; where no line is indented, any distance is a level."""
     shorter, longer = sorted((indent, base), key=len)
     more = longer.removeprefix(shorter)
-    if not unit:
-        return longer.startswith(shorter)
-    return bool(unit) and longer.startswith(shorter) and more == unit * (len(more) // len(unit))
+    return longer.startswith(shorter) and (not unit or more == unit * (len(more) // len(unit)))
 
 
 # -- blanks for tabs, tabs for blanks ----------------------------------------------------------------------------
 
 
 def _conversions(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> list[Rule]:
-    """Return the rules that turn levels of one character into levels of the other, if the pairs leave a choice."""
-    olds, placed = "".join(old for old, _ in pairs), "".join(new for _, new in pairs)
-    if not _is_pure(olds, placed) or any(set(indent) - set(olds) for indent in added):
-        return []
-    points = [(len(old), len(new)) for old, new in pairs]
-    if "\t" in placed:
-        return [_to_tabs(unit, shift) for unit, shift in _blanks_a_tab(points, [len(indent) for indent in added])]
-    return [_to_blanks(unit, shift) for unit, shift in _tabs_in_blanks(points, unit_of(nearby))]
+    """Return the rules that turn levels of one character into levels of the other, if the pairs leave a choice.
 
-
-def _is_pure(olds: str, placed: str) -> bool:
-    """Return whether the target is indented with one character only and the file with the other only."""
-    return (set(olds), set(placed)) in (({" "}, {"\t"}), ({"\t"}, {" "}))
-
-
-def _blanks_a_tab(points: list[tuple[int, int]], added: list[int]) -> list[tuple[int, int]]:
-    """Return the pairs (blanks to a tab, tabs to add) that explain all points.
-
-    One level alone is explained without any tabs to add; the added lines may suggest something else.
+    One level alone is explained by several widths of a tab: the lines around suggest one, or the added lines.
     """
-    (x, y), *more = sorted(points)
+    olds, placed = ({*"".join(side)} for side in zip(*pairs, strict=True))
+    if any(set(indent) - olds for indent in added):
+        return []
+    if (olds, placed) == ({" "}, {"\t"}):
+        widest = math.gcd(len(pairs[0][0]), *map(len, added))
+        suggested = [unit for unit in COMMON_UNITS if widest % unit == 0][:1]
+        widths = _tab_widths([(len(new), len(old)) for old, new in pairs], suggested)
+        return [partial(_to_tabs, width, more) for width, more in widths]
+    if (olds, placed) == ({"\t"}, {" "}):
+        widths = _tab_widths([(len(old), len(new)) for old, new in pairs], [len(unit_of(nearby))])
+        return [partial(_to_blanks, width, more) for width, more in widths]
+    return []
+
+
+def _tab_widths(points: list[tuple[int, int]], suggested: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the pairs (blanks to a tab, levels that only the blanks have) that explain all points (tabs, blanks)."""
+    (tabs, blanks), *more = sorted(points)
+    widths: list[int] = []
     if more:
-        far_x, far_y = more[-1]
-        units = [(far_x - x) // (far_y - y)] if far_y > y else []
-    else:
-        widest = math.gcd(x, *added)
-        units = []
-        if _is_unit(x, y):
-            units = [x // y, *(unit for unit in COMMON_UNITS if widest % unit == 0)][:2]
-    return [
-        (unit, shift)
-        for unit in units
-        if UNIT_MIN <= unit <= UNIT_MAX
-        for shift in [y - x // unit]
-        if all(x % unit == 0 and x // unit + shift == y for x, y in points)
-    ]
+        far_tabs, far_blanks = more[-1]
+        widths = [(far_blanks - blanks) // (far_tabs - tabs)] if far_tabs > tabs else []
+    elif blanks % tabs == 0 and UNIT_MIN <= blanks // tabs <= UNIT_MAX:
+        widths = [blanks // tabs, *suggested]
+    found: list[tuple[int, int]] = []
+    for width in widths:
+        offsets = {blanks - width * tabs for tabs, blanks in points}
+        if UNIT_MIN <= width <= UNIT_MAX and len(offsets) == 1 and min(offsets) % width == 0:
+            found.append((width, min(offsets) // width))
+    return found
 
 
-def _tabs_in_blanks(points: list[tuple[int, int]], local: str) -> list[tuple[int, int]]:
-    """Return the pairs (blanks for a tab, blanks to add) that explain all points; one level alone as for tabs."""
-    (x, y), *more = sorted(points)
-    if more:
-        far_x, far_y = more[-1]
-        units = [(far_y - y) // (far_x - x)]
-    else:
-        units = [y // x, len(local)] if _is_unit(y, x) else []
-    return [
-        (unit, shift)
-        for unit in units
-        if UNIT_MIN <= unit <= UNIT_MAX
-        for shift in [y - x * unit]
-        if shift % unit == 0 and all(x * unit + shift == y for x, y in points)
-    ]
+def _to_tabs(width: int, more: int, indent: str) -> str:
+    level, rest = divmod(len(indent), width)
+    if rest or level < more:
+        raise Doubt(NO_LEVEL)
+    return "\t" * (level - more)
 
 
-def _is_unit(blanks: int, tabs: int) -> bool:
-    """Return whether so many blanks are so many tabs, each of a usual width."""
-    return blanks % tabs == 0 and UNIT_MIN <= blanks // tabs <= UNIT_MAX
-
-
-def _to_tabs(unit: int, shift: int) -> Rule:
-    def rule(indent: str) -> str | None:
-        level, rest = divmod(len(indent), unit)
-        return "\t" * (level + shift) if not rest and level + shift >= 0 else None
-
-    return rule
-
-
-def _to_blanks(unit: int, shift: int) -> Rule:
-    def rule(indent: str) -> str | None:
-        width = len(indent) * unit + shift
-        return " " * width if width >= 0 else None
-
-    return rule
-
-
-def _agree(answers: list[list[str | None]]) -> Indents:
-    """Return the answer of all rules, if it is the same."""
-    whole = [
-        indents
-        for answer in answers
-        if len(indents := [indent for indent in answer if indent is not None]) == len(answer)
-    ]
-    if not whole:
-        return Indents([], NO_LEVEL if answers else NO_RULE)
-    if any(indents != whole[0] for indents in whole):
-        return Indents([], BOTH_WAYS)
-    return Indents(whole[0])
+def _to_blanks(width: int, more: int, indent: str) -> str:
+    if len(indent) + more < 0:
+        raise Doubt(NO_LEVEL)
+    return " " * width * (len(indent) + more)
 
 
 # -- one line quoted without its indentation ---------------------------------------------------------------------------
@@ -312,13 +276,15 @@ def is_partial(old: str, before: str) -> bool:
     return bool(before) and not before.strip(BLANKS) and "\n" not in old.rstrip(f"{BLANKS}\n")
 
 
-def doubt(indent: str, new: str, *, unit: str) -> str:
+def find_doubt(indent: str, new: str, *, unit: str) -> str:
     r"""Return why the further lines of a replacement may be meant at another depth; empty when it is certain.
 
     `indent` is that of the line in the file, `unit` one level around it.
 
-    >>> doubt("    ", "if x:\n        foo()", unit="    "), bool(doubt("    ", "if x:\n    foo()", unit="    "))
-    ('', True)
+    >>> find_doubt("    ", "if x:\n        foo()", unit="    ")
+    ''
+    >>> find_doubt("    ", "if x:\n    foo()", unit="    ")
+    'its second line may belong to the first'
     """
     first, *further = new.strip(BLANKS).split("\n")
     solid = [line for line in further if line.strip(BLANKS)]

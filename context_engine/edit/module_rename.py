@@ -8,25 +8,15 @@ from __future__ import annotations
 import keyword
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from hashlib import sha256
+from collections.abc import Collection, Iterator, Sequence
 from posixpath import basename, dirname, join, splitext
 
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import FileEdit, edit_file, rename_file, replace_whole
+from context_engine.edit.file_edit import FileEdit, edit_file, hash_of, rename_file, replace_whole
 from context_engine.edit.rename import Renaming
-from context_engine.edit.rename_uses import NameOccurrence
+from context_engine.edit.rename_uses import NameOccurrence, RenameFiles, refuse_taken
 from context_engine.errors import InvalidArgument
-from context_engine.languages import (
-    Grammars,
-    Language,
-    Languages,
-    Occurrence,
-    PathIndex,
-    RenameRules,
-    find_occurrences,
-    resolve_import,
-)
+from context_engine.languages import Language, PathIndex, RenameRules, occurrence_at, resolve_import
 from context_engine.references import SymbolService
 
 PROSE = (".md", ".rst", ".txt", ".adoc")
@@ -36,29 +26,21 @@ OPEN = "it may mean the file"
 class ModuleRenamer:
     """Plans new names of files in one workspace."""
 
-    def __init__(
-        self,
-        symbols: SymbolService,
-        read: Callable[[str], bytes | None],
-        languages: Languages,
-        grammars: Grammars,
-    ) -> None:
+    def __init__(self, files: RenameFiles, symbols: SymbolService) -> None:
+        self._files = files
         self._symbols = symbols
-        self._read = read
-        self._languages = languages
-        self._grammars = grammars
 
     def plan_renaming(self, path: str, new_name: str, holding: Collection[str], accept: Sequence[str] = ()) -> Renaming:
         """Plan what a new name for a file changes in the files `holding` its present one. Raises: InvalidArgument."""
-        raw, language = self._open(path)
+        raw, language = self._files.open(path)
         rules = language.renames if language is not None else RenameRules()
         stem, suffix = splitext(basename(path))
         new_stem = new_name.removesuffix(suffix)
-        _check_names(path, stem, new_stem, rules, self._symbols.paths())
+        _check_names(path, stem, new_stem, rules, self._files.paths)
         uses = self._symbols.find_module_uses(path)
         if rules.dotted_modules:
             naming = {use.path for use in uses if use.is_name and use.path != path}
-            self._check_free([*naming, join(dirname(path), "__init__.py")], new_stem)
+            refuse_taken(new_stem, self._find_names([*naming, join(dirname(path), "__init__.py")], new_stem))
         places = {(use.path, use.start): "" if use.is_sure else OPEN for use in uses}
         for other in holding:
             for start, why in self._find_mentions(path, other, rules):
@@ -74,7 +56,7 @@ class ModuleRenamer:
             else:
                 uncertain.append(place)
         new_path = join(dirname(path), f"{new_stem}{suffix}")
-        new = {other: _splice(self._open(other)[0], starts, stem, new_stem) for other, starts in sure.items()}
+        new = {other: _splice(self._files.open(other)[0], starts, stem, new_stem) for other, starts in sure.items()}
         own = new.pop(path, raw)
         return Renaming(
             name=stem,
@@ -96,30 +78,18 @@ class ModuleRenamer:
             ),
         )
 
-    def _open(self, path: str) -> tuple[bytes, Language | None]:
-        data = self._read(path) or b""
-        return data, self._languages.detect(path, data[:65536])
-
-    def _occurrences(self, data: bytes, language: Language | None, name: str) -> tuple[Occurrence, ...]:
-        found = find_occurrences(language, data, name, self._grammars) if data and language is not None else ()
-        return () if isinstance(found, str) else found
-
-    def _check_free(self, paths: Iterable[str], new_stem: str) -> None:
-        """Refuse a name that a file which imports this one has already. Raises: InvalidArgument."""
+    def _find_names(self, paths: Collection[str], name: str) -> Iterator[tuple[str, int]]:
+        """Yield the lines of files that use a name on its own."""
         for path in sorted(paths):
-            data, language = self._open(path)
-            for at in self._occurrences(data, language, new_stem):
+            data, language = self._files.open(path)
+            for at in self._files.places(language, data, name):
                 if at.role == "name" and not data[: at.start].endswith(b"."):
-                    raise InvalidArgument(
-                        f"{new_stem!r} has a meaning already at {path}:{at.line}; nothing was written",
-                        suggestion="Choose another name.",
-                        details={"name": new_stem, "places": [f"{path}:{at.line}"]},
-                    )
+                    yield path, at.line
 
     def _find_mentions(self, path: str, other: str, rules: RenameRules) -> Iterator[tuple[int, str]]:
         """Yield where a file names the path, or the module by its dotted name, and why this is not sure."""
         stem, name, package = splitext(basename(path))[0], basename(path), basename(dirname(path))
-        data, language = self._open(other)
+        data, language = self._files.open(other)
         if b"\0" in data[:1000]:
             return
         is_module = language is not None and language.renames.module_suffixes == rules.module_suffixes
@@ -133,7 +103,7 @@ class ModuleRenamer:
                 start = found.start(1)
                 if not rules.dotted_modules and is_module and self._means_other(path, other, language, data, start):
                     continue
-                roles = [at.role for at in self._occurrences(data, language, stem) if at.start == start]
+                roles = [at.role for at in self._files.places(language, data, stem) if at.start == start]
                 yield start, "in a comment" if "comment" in roles else "in text" if other.endswith(PROSE) else OPEN
 
     def _means_other(self, path: str, other: str, language: Language | None, data: bytes, start: int) -> bool:
@@ -143,20 +113,18 @@ class ModuleRenamer:
         target = written[0].decode("utf-8", "replace") if written and begin >= 0 else ""
         if language is None or b"\n" in data[begin:start]:
             return False
-        found = resolve_import(language, other, target, self._symbols.paths())
+        found = resolve_import(language, other, target, self._files.paths)
         return bool(found) and path not in found
 
     def _place(self, path: str, start: int, why: str) -> NameOccurrence:
-        data, _ = self._open(path)
-        line = data.count(b"\n", 0, start) + 1
-        column = len(data[data.rfind(b"\n", 0, start) + 1 : start].decode("utf-8", "replace")) + 1
-        lines = content_of(data).shown_lines
-        text = lines[line - 1] if line <= len(lines) else ""
-        return NameOccurrence(path, line, column, text, why, is_open=why == OPEN)
+        data, _ = self._files.open(path)
+        at, lines = occurrence_at(data, start, start, "name"), content_of(data).shown_lines
+        text = lines[at.line - 1] if at.line <= len(lines) else ""
+        return NameOccurrence(path, at.line, at.column, text, why, is_open=why == OPEN)
 
     def _change(self, path: str, data: bytes) -> FileEdit:
-        raw, _ = self._open(path)
-        return edit_file(path, lambda _: replace_whole(data), expected_hash=sha256(raw).hexdigest())
+        raw, _ = self._files.open(path)
+        return edit_file(path, lambda _: replace_whole(data), expected_hash=hash_of(raw))
 
 
 def _splice(raw: bytes, starts: Sequence[int], stem: str, new_stem: str) -> bytes:

@@ -25,7 +25,7 @@ from context_engine.edit.delta import (
 )
 from context_engine.edit.edit_errors import placeholders, unsafe_error
 from context_engine.edit.file_content import BLANKS, BYTES_MAX, FileContent, content_of, indent_of, key_of, too_large
-from context_engine.edit.indent import doubt, is_partial, map_indents, unit_of
+from context_engine.edit.indent import Doubt, find_doubt, is_partial, map_indents, unit_of
 from context_engine.edit.locate import is_blank, locate
 from context_engine.edit.model import EXACT, Edit, Patch, Placement, TextMatch
 from context_engine.edit.unified_diff import format_diff
@@ -55,7 +55,7 @@ def verbatim(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch
     """
     before = content.norm[spot.start - content.column(spot.start) + 1 : spot.start]
     if "\n" in new and is_partial(old, before):
-        why = doubt(before + indent_of(old), new, unit=unit_of(content.nearby(spot.start)))
+        why = find_doubt(before + indent_of(old), new, unit=unit_of(content.nearby(spot.start)))
         if why:
             line = content.line_of(spot.start)
             raise unsafe_error(
@@ -251,16 +251,17 @@ class _Splice:
         indents = {number: "" if moved else indent_of(self.new[number]) for number in added}
         if not solid:
             return indents
-        found = map_indents(
-            evidence,
-            [indent_of(self.new[number]) for number in solid],
-            nearby=self.content.nearby(self.content.starts[self.first]),
-            may_lack=self.may_lack_indent,
-            leads=solid[0] == _leading(self.new),
-        )
-        if found.doubt:
-            raise self._refusal(f"it is not certain how the new lines are indented: {found.doubt}")
-        return indents | dict(zip(solid, found.indents, strict=True))
+        try:
+            found = map_indents(
+                evidence,
+                [indent_of(self.new[number]) for number in solid],
+                nearby=self.content.nearby(self.content.starts[self.first]),
+                may_lack=self.may_lack_indent,
+                leads=solid[0] == _leading(self.new),
+            )
+        except Doubt as doubt:
+            raise self._refusal(f"it is not certain how the new lines are indented: {doubt}") from doubt
+        return indents | dict(zip(solid, found, strict=True))
 
 
 def _is_untouched(places: dict[int, int], upper: int, lower: int) -> bool:

@@ -10,32 +10,34 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from posixpath import basename, dirname, splitext
 
+from context_engine.edit.edit_errors import ambiguous_error
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import FileEdit, edit_file, rename_file
+from context_engine.edit.file_edit import FileEdit, edit_file, hash_of, rename_file
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.patch import plan
 from context_engine.edit.rename_uses import (
     CALLED,
     HOLDERS,
     PARAMETER,
+    SHOWN_MAX,
     NameOccurrence,
     RenameFiles,
     RenameSource,
     Target,
     UseCertainties,
     UseClassifier,
+    refuse_taken,
 )
+from context_engine.edit.symbol_edits import is_name_of
 from context_engine.edit.syntax_check import find_new_errors
-from context_engine.errors import InvalidArgument, MultipleMatches, NextStep, SymbolNotFound
-from context_engine.languages import PROSE, Occurrence, Symbol, find_occurrences
+from context_engine.errors import InvalidArgument, NextStep, SymbolNotFound
+from context_engine.languages import PROSE, Occurrence, Symbol
 from context_engine.references import SymbolService
 from context_engine.repo import is_under
 from context_engine.text import LineSpan, dotted_name
 
-SHOWN_MAX = 10
 CANDIDATES_MAX = 2_000
 """Comparing a line with so many that look like it takes some ten milliseconds."""
 
@@ -91,7 +93,7 @@ class Renamer:
         certain: list[NameOccurrence] = []
         changes: list[FileEdit] = []
         rows = [(classifier.sources[path], found) for path, found in classifier.sure.items()]
-        _refuse_taken(new_name, [taken for row in rows for taken in self._find_captures(target, *row, new_name)])
+        refuse_taken(new_name, [taken for row in rows for taken in self._find_captures(target, *row, new_name)])
         for source, found in rows:
             edits = self._edits(target, source, found, new_name)
             certain += map(source.place, found)
@@ -127,7 +129,7 @@ class Renamer:
                 qualified = source.qualified_names[number]
                 if symbol.name == last and symbol.kind not in ("constructor", "section", "key"):
                     near.append(f"{source.path}: {qualified}")
-                    if is_under(source.path, under) and _is_called(qualified, wanted):
+                    if is_under(source.path, under) and is_name_of(wanted, qualified):
                         fitting.append((source, number))
         if not fitting:
             raise SymbolNotFound(
@@ -136,11 +138,10 @@ class Renamer:
                 details={"near": near[:SHOWN_MAX]},
             )
         if len(fitting) > 1:
-            places = [f"{one.path}:{one.outline.symbols[at].line} {one.qualified_names[at]}" for one, at in fitting]
-            raise MultipleMatches(
+            raise ambiguous_error(
                 f"{len(fitting)} definitions are named {name!r}",
-                suggestion="Name the one you mean with its owner (Class.method), or give path, the file it is in.",
-                details={"total": len(places), "matches": places[:SHOWN_MAX]},
+                "Name the one you mean with its owner (Class.method), or give path, the file it is in.",
+                [f"{one.path}:{one.outline.symbols[at].line} {one.qualified_names[at]}" for one, at in fitting],
             )
         source, number = fitting[0]
         symbol = source.outline.symbols[number]
@@ -170,13 +171,13 @@ class Renamer:
         """Return the parameter that `function.parameter` names, with its uses; None if it names something else."""
         wanted = dotted_name(name)
         owner, _, own = wanted.rpartition(".")
-        if not owner or any(_is_called(full, wanted) for source in sources for full in source.qualified_names):
+        if not owner or any(is_name_of(wanted, full) for source in sources for full in source.qualified_names):
             return None
         paths = [source.path for source in sources]
         found: list[tuple[Target, UseCertainties]] = []
         for source in sources:
             for number, symbol in enumerate(source.outline.symbols):
-                is_owner = symbol.kind in CALLED and _is_called(source.qualified_names[number], owner)
+                is_owner = symbol.kind in CALLED and is_name_of(owner, source.qualified_names[number])
                 if is_owner and is_under(source.path, under):
                     with self._symbols.renames() as renames:
                         uses = renames.find_parameter_uses(source.path, symbol.name, symbol.line, own, paths) or {}
@@ -186,11 +187,10 @@ class Renamer:
                         parameter = symbol._replace(name=own, kind=PARAMETER, parent=number, line=at.line, owner="")
                         found.append((Target(source, parameter, f"{source.qualified_names[number]}.{own}", at), uses))
         if len(found) > 1:
-            places = [f"{target.source.path}:{target.symbol.line} {target.qualified}" for target, _ in found]
-            raise MultipleMatches(
+            raise ambiguous_error(
                 f"{len(found)} functions named {owner!r} have a parameter {own!r}",
-                suggestion="Name the function with its class, or give path, the file it is in.",
-                details={"total": len(found), "matches": places[:SHOWN_MAX]},
+                "Name the function with its class, or give path, the file it is in.",
+                [f"{target.source.path}:{target.symbol.line} {target.qualified}" for target, _ in found],
             )
         return found[0] if found else None
 
@@ -247,7 +247,7 @@ class Renamer:
                 taken += [(own.path, line) for line in found if symbol.first <= line <= symbol.last]
             elif target.is_member:
                 taken += renames.find_members_in_the_way(own.path, symbol.name, symbol.line, new_name)
-        _refuse_taken(new_name, taken)
+        refuse_taken(new_name, taken)
 
     def _find_captures(
         self, target: Target, source: RenameSource, sure: Sequence[Occurrence], new_name: str
@@ -255,7 +255,7 @@ class Renamer:
         """Yield where the new name has a meaning already at a place, or would get the meaning of the place."""
         if source.rules.strict:
             if any(not _is_looked_up(source, at) for at in sure):
-                for other in self._files.places(source, new_name):
+                for other in self._files.places(source.language, source.data, new_name):
                     if other.role not in PROSE and not _is_looked_up(source, other):
                         yield source.path, other.line
         elif not target.is_member:
@@ -299,9 +299,9 @@ class Renamer:
             return
         after = plan(source.raw, edits).data
         text = content_of(after).norm.encode("utf-8", "surrogateescape")
-        now = find_occurrences(source.language, text, new_name, self._files.grammars)
-        expected = sorted([*kinds, *(at.kind for at in self._files.places(source, new_name))])
-        is_same = not isinstance(now, str) and sorted(at.kind for at in now) == expected
+        now = self._files.places(source.language, text, new_name)
+        expected = sorted([*kinds, *(at.kind for at in self._files.places(source.language, source.data, new_name))])
+        is_same = sorted(at.kind for at in now) == expected
         report = find_new_errors(source.raw, after, source.path, self._files.languages, self._files.grammars)
         if not is_same or not report.is_sound:
             raise InvalidArgument(
@@ -346,24 +346,9 @@ def _is_looked_up(source: RenameSource, at: Occurrence) -> bool:
     return (needs_owner and (is_declared or is_qualified)) or _LOOKED_UP.search(before) is not None
 
 
-def _refuse_taken(new_name: str, taken: Sequence[tuple[str, int]]) -> None:
-    if taken:
-        path, line = taken[0]
-        raise InvalidArgument(
-            f"{new_name!r} has a meaning already at {path}:{line}; nothing was written",
-            suggestion="Choose another name, or rename that one first.",
-            details={"name": new_name, "places": [f"{path}:{line}" for path, line in taken[:SHOWN_MAX]]},
-        )
-
-
 def _named_at(source: RenameSource, symbol: Symbol) -> list[Occurrence]:
     """Return where a definition may have its name."""
     return [at for at in source.found if symbol.start <= at.start and at.line == symbol.line and at.role not in PROSE]
-
-
-def _is_called(qualified: str, wanted: str) -> bool:
-    """Return whether a name means a definition; a name with a dot before it is complete."""
-    return f".{qualified}" == wanted or f".{qualified}".endswith(f".{wanted}")
 
 
 def _kind_after(source: RenameSource, at: Occurrence, *, is_label: bool) -> str:
@@ -388,7 +373,7 @@ def _changes(source: RenameSource, edits: Sequence[Edit], new_path: str) -> tupl
     """Return the changes of a file as it was when its places were found; perhaps it gets another name."""
     if new_path != source.path:
         return rename_file(source.path, new_path, source.raw, new=plan(source.raw, edits).data)
-    return (edit_file(source.path, partial(plan, edits=edits), expected_hash=sha256(source.raw).hexdigest()),)
+    return (edit_file(source.path, partial(plan, edits=edits), expected_hash=hash_of(source.raw)),)
 
 
 def _new_path(target: Target, new_name: str) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from context_engine.edit.file_content import FileContent, content_of
-from context_engine.errors import CallError
+from context_engine.errors import CallError, InvalidArgument
 from context_engine.index import qualified_names
 from context_engine.languages import (
     PROSE,
@@ -33,6 +33,7 @@ from context_engine.languages import (
     read_syntax_errors,
 )
 
+SHOWN_MAX = 10
 HOLDERS = frozenset({"class", "interface", "struct", "enum", "trait", "type", "namespace", "module"})
 """What is defined directly inside of these is looked up in them."""
 CALLED = frozenset({"function", "method", "constructor"})
@@ -212,10 +213,26 @@ class RenameFiles:
         has_errors = language.renames.strict and read_syntax_errors(language, data, self.grammars) != ()
         return RenameSource(path, raw, content, data, language, outline, found, unparsed, has_errors)
 
-    def places(self, source: RenameSource, name: str) -> tuple[Occurrence, ...]:
-        """Return the places of another name in a file."""
-        found = find_occurrences(source.language, source.data, name, self.grammars) if source.language else ""
+    def open(self, path: str) -> tuple[bytes, Language | None]:
+        """Return a file as it is now, empty if it is gone, with its language."""
+        data = self._read_bytes(path) or b""
+        return data, self.languages.detect(path, data)
+
+    def places(self, language: Language | None, data: bytes, name: str) -> tuple[Occurrence, ...]:
+        """Return the places of a name in the code of a file; none where it has no tree."""
+        found = find_occurrences(language, data, name, self.grammars) if language and data else ""
         return () if isinstance(found, str) else found
+
+
+def refuse_taken(new_name: str, taken: Iterable[tuple[str, int]]) -> None:
+    """Refuse a name that is in use already at some paths and lines. Raises: InvalidArgument."""
+    places = [f"{path}:{line}" for path, line in taken]
+    if places:
+        raise InvalidArgument(
+            f"{new_name!r} has a meaning already at {places[0]}; nothing was written",
+            suggestion="Choose another name, or rename that one first.",
+            details={"name": new_name, "places": places[:SHOWN_MAX]},
+        )
 
 
 class UseClassifier:

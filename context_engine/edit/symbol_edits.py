@@ -18,7 +18,7 @@ from typing import Literal, NoReturn, cast
 
 from context_engine.edit import edit_errors
 from context_engine.edit.file_content import BLANKS, FileContent, content_of, indent_of
-from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, map_indents, unit_of
+from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, Doubt, map_indents, unit_of
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.errors import InvalidEdit, InvalidLineRange, MultipleMatches, SymbolNotFound
 from context_engine.index import qualified_names
@@ -37,7 +37,6 @@ from context_engine.text import LineSpan, dotted_name, format_count
 
 Place = Literal["replace", "before", "after"]
 
-SHOWN_MAX = 10
 NAMES_MAX = 5
 BLANK_LINES_MAX = 3
 """More blank lines part chapters, not definitions."""
@@ -148,11 +147,7 @@ def _find_symbol(file: _ParsedFile, edit: SymbolEdit) -> Symbol:
     """Return the definition that an edit names. Raises: SymbolNotFound, MultipleMatches."""
     name = dotted_name(edit.symbol)
     symbols = file.outline.symbols
-    found = [
-        number
-        for number, qualified in enumerate(file.qualified)
-        if f".{qualified}" == name or (not name.startswith(".") and f".{qualified}".endswith(f".{name}"))
-    ]
+    found = [number for number, qualified in enumerate(file.qualified) if is_name_of(name, qualified)]
     if edit.line_range is not None:
         found = [number for number in found if edit.line_range.first <= symbols[number].line <= edit.line_range.last]
     found = [number for number in found if symbols[number].parent not in found or symbols[number].kind != "constructor"]
@@ -161,6 +156,15 @@ def _find_symbol(file: _ParsedFile, edit: SymbolEdit) -> Symbol:
     if len(found) > 1:
         raise _several(file, name, found)
     return symbols[found[0]]
+
+
+def is_name_of(name: str, qualified: str) -> bool:
+    """Return whether a name means a definition; one with a dot before it is complete.
+
+    >>> is_name_of("cat", "Zoo.cat"), is_name_of(".cat", "Zoo.cat"), is_name_of(".Zoo.cat", "Zoo.cat")
+    (True, False, True)
+    """
+    return f".{qualified}" == name or f".{qualified}".endswith(f".{name}")
 
 
 def _symbol_not_found(file: _ParsedFile, name: str) -> SymbolNotFound:
@@ -183,10 +187,10 @@ def _several(file: _ParsedFile, name: str, found: Sequence[int]) -> MultipleMatc
     matches = [{"symbol": name, "line": span.first, "endLine": span.last, "kind": span.kind} for name, span in rows]
     own = {qualified for qualified, _ in rows}
     step = "Name the one you mean with its owner, as in the details; a dot before a name means one inside of nothing."
-    return MultipleMatches(
+    return edit_errors.ambiguous_error(
         f"{file.path} defines {len(found)} symbols named {name!r}",
-        suggestion=step if len(own) == len(rows) else "Add line_range with the line of the one you mean.",
-        details={"total": len(found), "matches": matches[:SHOWN_MAX]},
+        step if len(own) == len(rows) else "Add line_range with the line of the one you mean.",
+        matches,
     )
 
 
@@ -353,10 +357,6 @@ COMMENTS = re.compile(r"/\*.*?\*/|(?://|#|--).*?$|(?<=[&<,+ ])'\w+(?=[ >,+)\]:])
 LONG_STRINGS = re.compile(r"[\"'`]|<<[<~-]?[\"'A-Z]")
 
 
-class Doubt(Exception):  # noqa: N818 - it is a doubt, and never leaves this room
-    """It is not certain how a text is laid out; the reason is its only argument."""
-
-
 def trim(text: str) -> str:
     r"""Return a text in line feeds, without blank lines at its edges and blanks at its end.
 
@@ -381,10 +381,7 @@ def laid_out(text: str, indent: str, nearby: Sequence[str]) -> str:
     if first == "" and indent and further:
         indents = _from_the_margin(lines, indent, further, nearby)
     else:
-        found = map_indents([(first, indent)], further, nearby=nearby)
-        if found.doubt:
-            raise Doubt(found.doubt)
-        indents = found.indents
+        indents = map_indents([(first, indent)], further, nearby=nearby)
     if [first, *further] == [indent, *indents]:
         return text
     if further and _has_long_string(text):

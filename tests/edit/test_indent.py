@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.indent import doubt, map_indents, unit_of
+from context_engine.edit.indent import Doubt, find_doubt, map_indents, unit_of
 
 NEARBY = ["a", "    b", "        c", "    d"]
 TABS = ["a", "\tb", "\t\tc", "\td"]
@@ -29,7 +29,7 @@ TABS = ["a", "\tb", "\t\tc", "\td"]
 def test_one_rule_for_all_shared_lines_holds_for_added_ones(
     evidence: list[tuple[str, str]], added: list[str], nearby: list[str], indents: list[str]
 ) -> None:
-    assert map_indents(evidence, added, nearby=nearby) == (indents, "")
+    assert map_indents(evidence, added, nearby=nearby) == indents
 
 
 @pytest.mark.parametrize(
@@ -50,21 +50,21 @@ def test_one_rule_for_all_shared_lines_holds_for_added_ones(
 def test_what_is_not_certain_is_not_guessed(
     evidence: list[tuple[str, str]], added: list[str], nearby: list[str]
 ) -> None:
-    found = map_indents(evidence, added, nearby=nearby)
-    assert found.doubt
-    assert not found.indents
+    with pytest.raises(Doubt):
+        map_indents(evidence, added, nearby=nearby)
 
 
 def test_a_first_line_that_lost_its_indent_is_no_evidence() -> None:
     pairs = [("", "    "), ("        ", "        ")]
-    assert map_indents(pairs, ["        "], nearby=NEARBY).doubt
-    assert map_indents(pairs, ["        "], nearby=NEARBY, may_lack=True).indents == ["        "]
-    assert map_indents(pairs, ["", "        "], nearby=NEARBY, may_lack=True, leads=True).indents == [
-        "    ",
-        "        ",
-    ]
-    assert map_indents(pairs, ["  ", "        "], nearby=NEARBY, may_lack=True, leads=True).doubt
-    assert map_indents(pairs[:1], [""], nearby=NEARBY, may_lack=True).doubt, "it is the only one, and may be the first"
+    assert map_indents(pairs, ["        "], nearby=NEARBY, may_lack=True) == ["        "]
+    led = map_indents(pairs, ["", "        "], nearby=NEARBY, may_lack=True, leads=True)
+    assert led == ["    ", "        "]
+    with pytest.raises(Doubt):
+        map_indents(pairs, ["        "], nearby=NEARBY)
+    with pytest.raises(Doubt):
+        map_indents(pairs, ["  ", "        "], nearby=NEARBY, may_lack=True, leads=True)
+    with pytest.raises(Doubt):  # it is the only one, and may be the first
+        map_indents(pairs[:1], [""], nearby=NEARBY, may_lack=True)
 
 
 levels = st.lists(st.integers(0, 3), min_size=2, max_size=4)
@@ -75,9 +75,12 @@ def test_blanks_become_as_many_tabs_as_the_shared_lines_say(
     shared: list[int], added: list[int], unit: int, shift: int
 ) -> None:
     pairs = [(" " * (unit * level), "\t" * (level + shift)) for level in shared]
-    found = map_indents(pairs, [" " * (unit * level) for level in added], nearby=TABS)
-    assert found.doubt or found.indents == ["\t" * (level + shift) for level in added]
-    assert not (found.doubt and len(set(shared)) > 1 and any(shared)), "two levels leave no choice"
+    try:
+        found = map_indents(pairs, [" " * (unit * level) for level in added], nearby=TABS)
+    except Doubt:
+        assert len(set(shared)) == 1 or not any(shared), "two levels leave no choice"
+    else:
+        assert found == ["\t" * (level + shift) for level in added]
 
 
 @given(st.lists(st.sampled_from([0, 4, 8]), min_size=1, max_size=6))
@@ -106,4 +109,4 @@ def test_a_unit_is_found_wherever_there_are_levels(depths: list[int]) -> None:
 def test_one_line_without_its_indentation_becomes_several_only_where_there_is_one_reading(
     new: str, certain: bool
 ) -> None:
-    assert bool(doubt("    ", new, unit="    ")) != certain
+    assert bool(find_doubt("    ", new, unit="    ")) != certain
