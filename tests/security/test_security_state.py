@@ -1,6 +1,6 @@
 """State that a stranger brought along: whatever is in the place of a file or folder of ours, nothing outside is touched.
 
-Each trap is put in the place of each name below `.context-engine/`; then every kind of tool that uses state is called.
+Each trap is put in the place of each name below `.context-engine/`; then every kind of tool that uses it is called.
 Nothing outside the workspace may change or be shown, nothing may hang, each error is one line with a next step, and
 reading goes on.
 """
@@ -50,6 +50,8 @@ FILES = (
     *("memories/decisions/one.md", "locks/00.lock", "plans/plan_0/events.jsonl", "plans/plan_0/v0001.json"),
 )
 FOLDERS = ("locks", "plans", "memories", "memories/decisions", "languages", "plans/plan_0", "plans/.trash", "")
+OF_ONE_SERVICE = ("journal", "state", "memories", "plans")
+"""How names begin that one service alone opens: a session calls the tools of that service, else all."""
 STOPS_ALL = ("config.yml", "languages")
 """What cannot be ignored: the workspace is not opened before it is gone, and the error says so."""
 
@@ -134,17 +136,22 @@ class Session:
 
             edit = {"old_string": "return 2", "new_string": "return 3"}
             call("read_file", path="a.py")
-            call("search_files", query="total")
-            call("edit_file", path="a.py", edits=[edit])
-            call("undo_edit", steps=1)
-            call("add_memory", content="Totals are rounded to cents.", category="decisions")
-            call("list_memories")
-            call("save_plan", plan=PLAN, name="rounding", allow_invalid=True)
-            call("list_plans")
-            call("load_plan", plan_id="plan_0")
-            call("delete_plan", plan_id="rounding", confirm=True)
-            call("scrub_secrets", content='token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"')
-            if self.name.startswith(("state", "locks")) or not self.name:
+            only = next((part for part in OF_ONE_SERVICE if self.name.startswith(part)), "")
+            if not only:
+                call("search_files", query="total")
+                call("scrub_secrets", content='token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"')
+            if only in ("", "journal"):
+                call("edit_file", path="a.py", edits=[edit])
+                call("undo_edit", steps=1)
+            if only in ("", "memories"):
+                call("add_memory", content="Totals are rounded to cents.", category="decisions")
+                call("list_memories")
+            if only in ("", "plans"):
+                call("save_plan", plan=PLAN, name="rounding", allow_invalid=True)
+                call("list_plans")
+                call("load_plan", plan_id="plan_0")
+                call("delete_plan", plan_id="rounding", confirm=True)
+            if only == "state" or self.name in ("", "locks", "locks/00.lock"):
                 call("reactive_review_pr", commit_hash="HEAD", base_ref="HEAD~1", wait_s=10)
         return told
 
@@ -193,7 +200,8 @@ def test_a_trap_in_the_place_of_state_reaches_nothing_outside(root: Path, tmp_pa
             continue
         assert isinstance(told, dict), f"{kind} as {name}: {told!r}"
         check_plain_errors(told)
-        assert not told["read_file"][0] and not told["search_files"][0], f"{kind} as {name} stops reading: {told}"
+        assert not told["read_file"][0], f"{kind} as {name} stops reading: {told}"
+        assert "search_files" not in told or not told["search_files"][0], f"{kind} as {name} stops searching: {told}"
 
 
 @pytest.mark.parametrize(
@@ -345,22 +353,22 @@ def test_tables_of_our_own_compute_nothing(tmp_path: Path, make: str) -> None:
             reviews.close()
 
 
-@pytest.mark.parametrize("state", ["open", "done"])
-def test_an_entry_of_many_packed_zeros_cannot_fill_the_memory(tmp_path: Path, state: str) -> None:
+def test_an_entry_of_many_packed_zeros_cannot_fill_the_memory(tmp_path: Path) -> None:
     """Lists and the look for broken edits unpack nothing; who wants its contents back is refused."""
     zeros = (ByteChange(0, bytes(40_000_000), b""),)
     journal = Journal(tmp_path / STATE_FOLDER)
     number = journal.begin([Op(f"{place}.py", "1" * 64, "2" * 64, zeros, None) for place in range(8)], at=0.0)
-    if state == "done":
-        journal.finish(number)
     tracemalloc.start()
     try:
-        found = journal.find_unfinished() if state == "open" else journal.entries(9)
+        broken = journal.find_unfinished()
+        journal.finish(number)
+        listed = journal.entries(9)
         used = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert used < 1_000_000
-    assert [op.path for op in found[0].ops] == [f"{place}.py" for place in range(8)]
+    for found in (broken, listed):
+        assert [op.path for op in found[0].ops] == [f"{place}.py" for place in range(8)]
     with pytest.raises(StorageCorrupt):
         journal.entry(number)
 
@@ -369,7 +377,7 @@ def test_a_packed_body_cannot_fill_the_memory(tmp_path: Path) -> None:
     import zlib
 
     packer = zlib.compressobj(9)
-    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(200)) + packer.flush()
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(20)) + packer.flush()
     with pytest.raises(zlib.error, match="more than"):
         database.decompress(bomb, 1 << 20)
     assert database.decompress(zlib.compress(b"body"), 1 << 20) == b"body"

@@ -19,6 +19,7 @@ import pytest
 pytest.importorskip("qdrant_client", reason="no client of Qdrant: pip install qdrant-client")
 pytest.importorskip("qdrant_edge", reason="no engine of Qdrant: pip install qdrant-edge-py")
 
+import qdrant_edge as edge
 from qdrant_client import models
 
 from context_engine.errors import DiskFull, InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
@@ -40,12 +41,21 @@ ROOT = Path(__file__).resolve().parents[2]
 APP = f"{SCHEMA_VERSION}/app"
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shim]:
+    """One server: to make a collection and let go of it takes as long as ten publications."""
+    started = Shim(tmp_path_factory.mktemp("server")).start()
+    yield started
+    started.stop()
+
+
 @pytest.fixture
-def shim(tmp_path: Path) -> Iterator[Shim]:
-    """A server of its own, to which anything may be done."""
-    server = Shim(tmp_path / "server").start()
+def shim(server: Shim) -> Iterator[Shim]:
+    """A server without points, to which anything may be done."""
     yield server
-    server.stop()
+    server.before = server.after = lambda method, path: None
+    for shard in server.cluster.shards.values():
+        shard.update(edge.UpdateOperation.delete_points_by_filter(edge.Filter()))
 
 
 @pytest.fixture
@@ -109,14 +119,17 @@ MODELS: dict[tuple[str, str], tuple[Any, ...]] = {
 
 
 def test_every_request_is_one_that_qdrant_describes(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, sent: list[tuple[str, str, Any]]
+    tmp_path: Path, machine: Callable[..., SharedIndex], sent: list[tuple[str, str, Any]]
 ) -> None:
+    shim = Shim(tmp_path / "server").start()
     ci = machine(shim.url)
     fill(ci, {"src/a.py": "lion", "b.py": "lion"})
     fill(ci, {"b.py": "tiger"})
     chosen = FileFilter(["python"], ["src"], ["python"], ["^src/"], ["^b"], ["src"])
-    assert holding(store, "lion", filter=chosen, vector=[0.1] * 256, names=["a.py"]) == ["src/a.py"]
+    with closing(QdrantSearch(shim.url)) as store:
+        assert holding(store, "lion", filter=chosen, vector=[0.1] * 256, names=["a.py"]) == ["src/a.py"]
     ci.clear()
+    shim.stop()
     seen = {(method, path) for method, path, body in sent if body is not None}
     assert seen == MODELS.keys()
     for method, path, body in sent:
@@ -354,12 +367,13 @@ def test_a_kill_at_any_moment_leaves_a_whole_state(
     server.communicate()
 
 
-def _served(folder: Path, port: int) -> tuple[subprocess.Popen[str], int]:
+def _served(folder: Path, port: int) -> tuple[subprocess.Popen[Any], int]:
     """A server in a process of its own, and its port."""
-    command = [sys.executable, "-m", "tests.support.qdrant_shim", str(folder), "--port", str(port)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    code = "from tests.support.qdrant_shim import main; main()"
+    command = [sys.executable, "-c", code, str(folder), "--port", str(port)]
+    process = preloaded.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    return process, int(process.stdout.readline().rpartition(":")[2])
+    return process, int(process.stdout.readline().rpartition(b":")[2])
 
 
 # -- writers --
