@@ -324,7 +324,7 @@ CONFORMANCE = """\
 Over HTTP, with our guard, middleware and handlers; the suite's own tools, resources and prompts stand beside ours
 (`tests/clients/fixtures.py`). What does not pass is listed with its reason in `tests/clients/conformance.toml`: a scenario
 that fails and is not listed fails the test, and so does one that is listed and passes."""
-INSPECTOR = "`inspector --cli` lists, calls, reads and prompts in both eras of the protocol, over stdio and over HTTP."
+INSPECTOR = "`inspector --cli` lists and calls in both eras of the protocol, over stdio and over HTTP, and reads and prompts in one."
 SESSIONS = """\
 Each agent is set up by `ctx setup`, asked one question, and its model plays a script: a search, a file of 32,000 characters,
 a file in Chinese that is longer in bytes than some clients show, a missing file, a wrong argument. Each result is

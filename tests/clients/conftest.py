@@ -50,6 +50,12 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Place:
+    """The same for all tests of a module that change no settings: a home in which the index is ready."""
+    return index(Place(tmp_path_factory.mktemp("home"), repository))
+
+
 @pytest.fixture
 def fresh(tmp_path: Path, repository: Path) -> Place:
     """A new home, and the repository: nothing is indexed yet."""
@@ -61,6 +67,11 @@ def fresh(tmp_path: Path, repository: Path) -> Place:
 @pytest.fixture
 def place(fresh: Place) -> Place:
     """A new home in which the index of the repository is ready: what a person has who tried `ctx` once."""
-    indexed = fresh.run(str(ctx()), "index", "--root", str(fresh.folder))
-    assert indexed.status == 0, indexed.err
-    return fresh
+    return index(fresh)
+
+
+def index(place: Place) -> Place:
+    """Index the repository as a person would."""
+    done = place.run(str(ctx()), "index", "--root", str(place.folder))
+    assert done.status == 0, done.err
+    return place

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from scripts import tokens
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = ROOT / "build" / "clients"
@@ -112,6 +115,16 @@ def node() -> str:
         if int(told.removeprefix("v").split(".")[0]) >= NODE_MIN:
             return other
     pytest.skip(f"no Node {NODE_MIN} or newer: `make clients` installs one")
+
+
+def count_tokens(texts: Sequence[str]) -> int:
+    """How many o200k tokens texts have together; skips where the tokenizer is not installed."""
+    protocol = INSTALLED / "protocol"
+    if not (protocol / "node_modules" / "gpt-tokenizer").is_dir():
+        missing("the tokenizer")
+    command, given = [node(), "-e", tokens.COUNT], json.dumps(list(texts))
+    done = subprocess.run(command, input=given, cwd=protocol, capture_output=True, text=True, check=True)
+    return sum(json.loads(done.stdout))
 
 
 def missing(name: str) -> Sequence[str]:

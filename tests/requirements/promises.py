@@ -448,7 +448,7 @@ S2 = (
     ),
     section("S2", "Monitoring",
         P("S2-logs-stderr", "Logs go to standard error; standard output carries only the protocol.", kept=("tests/e2e/test_server_life.py::test_no_print_of_any_library_reaches_the_client",)),
-        P("S2-inspector", "MCP Inspector can be used on the server.", kept=("tests/clients/test_inspector.py::test_every_schema_is_portable", "tests/clients/test_inspector.py::test_tools_answer_and_explain_what_is_wrong")),
+        P("S2-inspector", "MCP Inspector can be used on the server.", kept=("tests/clients/test_inspector.py::test_every_schema_is_portable", "tests/clients/test_inspector.py::test_a_tool_answers")),
         P("S2-direct-cli", "Everything a tool does can be tried from the command line.", kept=("tests/e2e/test_promised_session.py::test_everything_a_tool_does_can_be_tried_at_the_terminal", "tests/e2e/test_terminal.py::test_call_prints_the_text_of_a_tool")),
         P("S2-traces", "An unexpected failure leaves a stack trace in the log.", kept=("tests/server/test_dispatcher.py::test_a_bug_in_a_tool_is_told_as_ours_and_the_trace_goes_to_the_log",)),
     ),
