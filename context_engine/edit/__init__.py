@@ -13,15 +13,14 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.edit.apply import EditedFile, EditResult
     from context_engine.edit.edit_errors import placeholders
-    from context_engine.edit.edit_service import EditService, Want
+    from context_engine.edit.edit_service import EditService
     from context_engine.edit.file_content import BYTES_MAX, content_of
     from context_engine.edit.file_edit import FileEdit
     from context_engine.edit.journal import JournalEntry
-    from context_engine.edit.model import Edit, Fuzzy, Patch, Placement
+    from context_engine.edit.model import AnyEdit, Edit, Fuzzy, LineEdit, Patch, Place, Placement, SymbolEdit
     from context_engine.edit.patch import EditPlan
     from context_engine.edit.rename import Renaming
     from context_engine.edit.rename_uses import NameOccurrence
-    from context_engine.edit.symbol_edits import LineEdit, Place, SymbolEdit
     from context_engine.edit.unified_diff import diff_versions, format_diff
 
 __getattr__ = lazy_exports(__name__)

@@ -1,6 +1,6 @@
 """Edit files of one workspace: prepare changes, apply all or none of them, and undo them.
 
-    change = edits.change_parts("src/pool.py", [Want(Edit("max(0,", "max(1,"))])
+    change = edits.change_parts("src/pool.py", [Edit("max(0,", "max(1,")])
     result = edits.apply([change], session="agent")
     edits.undo(result.undo_id)
 
@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from posixpath import basename, splitext
 
 from context_engine.edit import edit_errors
 from context_engine.edit.apply import Editor, EditResult
-from context_engine.edit.file_content import FileContent, content_of
+from context_engine.edit.file_content import content_of
 from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
-from context_engine.edit.locate import exact
-from context_engine.edit.model import Edit
+from context_engine.edit.model import AnyEdit, Edit
 from context_engine.edit.module_rename import ModuleRenamer
 from context_engine.edit.patch import EditPlan, plan
 from context_engine.edit.rename import Renamer, Renaming, bare_name, other_names
 from context_engine.edit.rename_uses import RenameFiles
-from context_engine.edit.symbol_edits import LineEdit, SymbolEdit, resolve_symbols
+from context_engine.edit.symbol_edits import resolve_symbols
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.edit.unified_diff import edits_of_diff
 from context_engine.errors import InvalidEdit, TooLarge
@@ -38,11 +36,10 @@ from context_engine.repo import FileLister, WorkspaceFiles
 from context_engine.search import AccessKind, FileUsage, TextScanner
 from context_engine.secrets import count_labels, redact_file
 from context_engine.storage import STATE_FOLDER
-from context_engine.text import LineSpan
 
 # -- edit request ------------------------------------------------------------------------------------------------------
 
-# Turn the edits that a caller requests into a plan: look up symbols, count occurrences, protect masked secrets.
+# Turn the edits that a caller requests into a plan: look up symbols, protect masked secrets.
 #
 # Replies show labels in the place of secrets. An edit that contained such a label would overwrite the secret with it,
 # so it is refused.
@@ -53,18 +50,10 @@ AROUND_SECRETS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
-    """An edit, and which of its exact matches is meant, counted from 1; 0 where there must be only one."""
-
-    edit: Edit | SymbolEdit | LineEdit
-    occurrence: int = 0
-
-
 def plan_file(
     data: bytes,
     path: str,
-    wants: Sequence[Want],
+    edits: Sequence[AnyEdit],
     languages: Languages,
     grammars: Grammars,
     *,
@@ -74,31 +63,17 @@ def plan_file(
 
     Raises: as `edit.patch.plan` and `symbol_edits.resolve_symbols`; InvalidEdit for the label of a masked secret.
     """
-    edits = resolve_symbols(data, path, [want.edit for want in wants], languages, grammars)
-    occurrences = [want.occurrence for want in wants]
-    return plan(data, choose_occurrences(data, edits, occurrences, labels_are_text=labels_are_text))
+    quoting = resolve_symbols(data, path, edits, languages, grammars)
+    if count_labels("\n".join(edit.target + edit.before + edit.after + edit.replacement for edit in quoting)):
+        file = content_of(data).text
 
+        def check(_: int, edit: Edit) -> None:
+            quoted = count_labels(edit.target + edit.before + edit.after)
+            _refuse_labels([label for label in quoted if label not in file])
+            check_labels(edit.target, edit.replacement, file, are_text=labels_are_text)
 
-def choose_occurrences(
-    data: bytes, edits: Sequence[Edit], occurrences: Sequence[int], *, labels_are_text: bool = False
-) -> Sequence[Edit]:
-    """Return the edits, each restricted to the lines of its occurrence in this file; 0 means the only one.
-
-    Raises: InvalidEdit for the label of a masked secret, NoMatch for an occurrence that does not exist, and as
-    `content_of`.
-    """
-    texts = "\n".join(edit.target + edit.before + edit.after + edit.replacement for edit in edits)
-    if not any(occurrences) and not count_labels(texts):
-        return edits
-    content = content_of(data)
-
-    def restrict(number: int, edit: Edit) -> Edit:
-        quoted = count_labels(edit.target + edit.before + edit.after)
-        _refuse_labels([label for label in quoted if label not in content.text])
-        check_labels(edit.target, edit.replacement, content.text, are_text=labels_are_text)
-        return _restrict_to(content, edit, occurrences[number]) if occurrences[number] else edit
-
-    return edit_errors.for_each_edit(edits, restrict)
+        edit_errors.for_each_edit(quoting, check)
+    return plan(data, quoting)
 
 
 def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> None:
@@ -129,20 +104,6 @@ def _refuse_labels(labels: Sequence[str]) -> None:
         raise InvalidEdit(
             f"{labels[0]} is shown in replies for a secret, and would overwrite it", suggestion=AROUND_SECRETS
         )
-
-
-def _restrict_to(content: FileContent, edit: Edit, occurrence: int) -> Edit:
-    """Restrict an edit to the lines of one occurrence. The plan reports a target without an exact match."""
-    spots = []
-    if edit.target:
-        spots = list(exact(content, edit.target.replace("\r\n", "\n")))
-    if not spots:
-        return edit
-    if occurrence > len(spots):
-        raise edit_errors.fewer_matches_error(content, spots, occurrence)
-    spot = spots[occurrence - 1]
-    first, last = content.line_of(spot.start), content.line_of(spot.stop - 1)
-    return replace(edit, line_range=LineSpan(first + 1, last + 1))
 
 
 # -- edit service ------------------------------------------------------------------------------------------------------
@@ -184,17 +145,13 @@ class EditService(Editor):
     # -- preparing a change: nothing is read or written yet --
 
     def change_parts(
-        self, path: str, wants: Sequence[Want], *, expected_hash: str = "", labels_are_text: bool = False
+        self, path: str, edits: Sequence[AnyEdit], *, expected_hash: str = "", labels_are_text: bool = False
     ) -> FileEdit:
-        """Prepare some edits of a file. `labels_are_text`: see `edit_request.check_labels`."""
-        plan = partial(
-            plan_file,
-            path=path,
-            wants=wants,
-            languages=self._languages,
-            grammars=self._grammars,
-            labels_are_text=labels_are_text,
-        )
+        """Prepare some edits of a file. `labels_are_text`: see `check_labels`."""
+
+        def plan(data: bytes) -> EditPlan:
+            return plan_file(data, path, edits, self._languages, self._grammars, labels_are_text=labels_are_text)
+
         return edit_file(path, plan, expected_hash=expected_hash)
 
     def change_whole(
@@ -207,9 +164,8 @@ class EditService(Editor):
     def change_by_diff(self, path: str, diff: str, *, expected_hash: str = "") -> FileEdit:
         """Prepare the change of a file that a unified diff describes."""
 
-        def plan(data: bytes):
-            wants = [Want(edit) for edit in edits_of_diff(data, diff)]
-            return plan_file(data, path, wants, self._languages, self._grammars)
+        def plan(data: bytes) -> EditPlan:
+            return plan_file(data, path, edits_of_diff(data, diff), self._languages, self._grammars)
 
         return edit_file(path, plan, expected_hash=expected_hash)
 

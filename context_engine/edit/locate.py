@@ -8,6 +8,7 @@ worse one: two places are two places. Places that differ in a few characters are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 
 from rapidfuzz.distance import Levenshtein
@@ -42,6 +43,8 @@ def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
         raise line_range_error(content, edit)
     if edit.line_range is not None and edit.line_range.first > len(content.lines):
         raise line_range_error(content, edit)
+    if edit.occurrence:
+        edit = _restrict_to_occurrence(content, edit)
     limit = ANCHORED_MAX if edit.is_anchored else max(COUNTED_MAX, edit.expected_matches)
     spots = list(islice(_candidates(content, edit), limit + 1))
     if not spots:
@@ -56,6 +59,14 @@ def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
     if len(kept) < edit.expected_matches:
         raise fewer_matches_error(content, kept, edit.expected_matches)
     return kept
+
+
+def _restrict_to_occurrence(content: FileContent, edit: Edit) -> Edit:
+    """Restrict an edit to the lines of one occurrence; a target without any is reported as every other."""
+    spots = list(exact(content, edit.target))
+    if 0 < len(spots) < edit.occurrence:
+        raise fewer_matches_error(content, spots, edit.occurrence)
+    return replace(edit, line_range=span_of(content, spots[edit.occurrence - 1])) if spots else edit
 
 
 def _why_nothing(edit: Edit) -> str:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from context_engine.text import LineSpan
 
 MatchType = Literal["exact", "whitespace", "fuzzy"]
+Place = Literal["replace", "before", "after"]
 
 EXACT, TRAILING, INDENTATION, INNER, BLANK_LINES, DISTANCE = range(6)
 """The grades of a match: the worst way in which a place differs from the target that was found there."""
@@ -30,7 +31,8 @@ class Edit:
     """One wanted change: `target` becomes `replacement`.
 
     `before`, `after` and `line_range` are the anchor: what must stand around the place. `expected_matches` over 1
-    replaces that many exact occurrences, if there are exactly so many.
+    replaces that many exact occurrences, if there are exactly so many. `occurrence` is which of them is meant, counted
+    from 1; 0 where there must be only one.
     """
 
     target: str
@@ -40,11 +42,38 @@ class Edit:
     line_range: LineSpan | None = None
     expected_matches: int = 1
     fuzzy: Fuzzy = field(default_factory=Fuzzy)
+    occurrence: int = 0
 
     @property
     def is_anchored(self) -> bool:
         """Whether anything narrows the place down."""
         return bool(self.before or self.after or self.line_range)
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolEdit:
+    """`text` in the place of a definition, before it or after it. `symbol` is its name, as `Class.method` if need be.
+
+    With a `target` only this text inside of the definition is replaced. `line_range` must hold the line of its name; a
+    dot before the name means one that is inside of nothing.
+    """
+
+    symbol: str
+    text: str
+    place: Place = "replace"
+    line_range: LineSpan | None = None
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LineEdit:
+    """`text` in the place of whole lines; an empty one deletes them. Only safe in a file that is as it was read."""
+
+    lines: LineSpan
+    text: str
+
+
+AnyEdit = Edit | SymbolEdit | LineEdit
 
 
 class TextMatch(NamedTuple):

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Literal, NoReturn, cast
+from typing import NoReturn
 
 from context_engine.edit import edit_errors
 from context_engine.edit.file_content import BLANKS, FileContent, content_of, indent_of
 from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, Doubt, map_indents, unit_of
-from context_engine.edit.model import Edit, Fuzzy
+from context_engine.edit.model import AnyEdit, Edit, Fuzzy, LineEdit, Place, SymbolEdit
 from context_engine.errors import InvalidEdit, InvalidLineRange, MultipleMatches, SymbolNotFound
 from context_engine.index import qualified_names
 from context_engine.languages import (
@@ -35,8 +35,6 @@ from context_engine.languages import (
 )
 from context_engine.text import LineSpan, dotted_name, format_count
 
-Place = Literal["replace", "before", "after"]
-
 NAMES_MAX = 5
 BLANK_LINES_MAX = 3
 """More blank lines part chapters, not definitions."""
@@ -47,49 +45,28 @@ _WORDS = re.compile(r"[\w$. \t]*")
 _ENDING = re.compile(r"\A[;,]")
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolEdit:
-    """`text` in the place of a definition, before it or after it. `symbol` is its name, as `Class.method` if need be.
-
-    With a `target` only this text inside of the definition is replaced. `line_range` must hold the line of its name; a
-    dot before the name means one that is inside of nothing.
-    """
-
-    symbol: str
-    text: str
-    place: Place = "replace"
-    line_range: LineSpan | None = None
-    target: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LineEdit:
-    """`text` in the place of whole lines; an empty one deletes them. Only safe in a file that is as it was read."""
-
-    lines: LineSpan
-    text: str
-
-
 def resolve_symbols(
-    data: bytes, path: str, edits: Sequence[Edit | SymbolEdit | LineEdit], languages: Languages, grammars: Grammars
+    data: bytes, path: str, edits: Sequence[AnyEdit], languages: Languages, grammars: Grammars
 ) -> list[Edit]:
     """Return the edits of a file with every symbol and line looked up; those that quote their target stay as they are.
 
     Raises: SymbolNotFound, MultipleMatches, FuzzyUnsafe, InvalidEdit, InvalidLineRange, WrongEncoding, BinaryFile,
     TooLarge.
     """
-    if all(isinstance(edit, Edit) for edit in edits):
-        return [edit for edit in edits if isinstance(edit, Edit)]
+    quoting = [edit for edit in edits if isinstance(edit, Edit)]
+    if len(quoting) == len(edits):
+        return quoting
     content = content_of(data)
-    names_symbols = any(isinstance(edit, SymbolEdit) for edit in edits)
-    file = _file(content, path, languages, grammars) if names_symbols else None
+    parsed: list[_ParsedFile] = []  # once, for the first edit that names a symbol
 
-    def resolve(_: int, edit: Edit | SymbolEdit | LineEdit) -> Edit:
+    def resolve(_: int, edit: AnyEdit) -> Edit:
+        if isinstance(edit, Edit):
+            return edit
         if isinstance(edit, LineEdit):
             return _quote_lines(content, path, edit)
-        if file and isinstance(edit, SymbolEdit):
-            return _quote(file, edit)
-        return cast("Edit", edit)
+        if not parsed:
+            parsed.append(_file(content, path, languages, grammars))
+        return _quote(parsed[0], edit)
 
     return edit_errors.for_each_edit(edits, resolve)
 

@@ -7,9 +7,9 @@ position, "edit 2: targt is unknown": an edit that is only half understood must 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from context_engine.edit import BYTES_MAX, Edit, Fuzzy
+from context_engine.edit import BYTES_MAX, AnyEdit, Edit, Fuzzy, LineEdit, Place, SymbolEdit
 from context_engine.text import LineSpan, suggest_nearest
 from context_engine.tools.arguments import (
     ENDLESS,
@@ -24,9 +24,6 @@ from context_engine.tools.arguments import (
     to_snake_case,
 )
 from context_engine.tools.structured_replies import COUNT, FLAG, TEXT
-
-if TYPE_CHECKING:
-    from context_engine.edit import Place, Want
 
 EDITS_MAX = 200
 FILES_MAX = 100
@@ -45,7 +42,7 @@ ALIASES = {
 }
 """Other words for the fields of an edit."""
 _LINES = re.compile(r"\s*(\d{1,9})\s*(?:[-:,]\s*(\d{1,9})\s*)?")
-PLACES: "Mapping[str, Place]" = {"replace": "replace", "insert_before": "before", "insert_after": "after"}
+PLACES: Mapping[str, Place] = {"replace": "replace", "insert_before": "before", "insert_after": "after"}
 """The edits of a definition, and where each puts its text."""
 SYMBOL = frozenset({"symbol", "insert_before", "insert_after"})
 SYMBOL_EXAMPLE = (
@@ -143,7 +140,7 @@ _FIELDS: Mapping[str, Any] = {
     "insert_after": ContentArg(""),
 }
 """The fields of an edit, with their types."""
-EDIT_OPTIONS = ("before", "after", "line_range", "expected_matches", "fuzzy")
+EDIT_OPTIONS = ("before", "after", "line_range", "occurrence", "expected_matches", "fuzzy")
 """Those that an `Edit` may have besides its texts."""
 
 
@@ -151,7 +148,7 @@ EDIT_OPTIONS = ("before", "after", "line_range", "expected_matches", "fuzzy")
 class EditListArg(ObjectListArg):
     """A list of edits of one file, each as `read_edit` takes it."""
 
-    def read(self, name: str, value: Any) -> "tuple[Want, ...]":
+    def read(self, name: str, value: Any) -> tuple[AnyEdit, ...]:
         """Accept a list, JSON text of one, or a single edit."""
         listed = read_objects(name, value, EDITS_MAX, EDIT_EXAMPLE, least=1)
         return tuple(read_edit(name_entry(name, number), edit) for number, edit in enumerate(listed, 1))
@@ -162,7 +159,7 @@ class FileEdits:
     """The edits of one file."""
 
     path: str
-    edits: "tuple[Want, ...]"
+    edits: tuple[AnyEdit, ...]
     expected_hash: str = ""
 
 
@@ -223,14 +220,8 @@ def read_typed(name: str, value: Mapping[str, Any], kinds: Mapping[str, Argument
     return {field: kinds[field].read(name_field(name, field), content) for field, content in sent.items()}
 
 
-def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
+def read_edit(name: str, value: Mapping[str, Any]) -> AnyEdit:
     """Read one edit. Raises: InvalidArgument."""
-    from context_engine.edit import (  # imports the parsers, which a list of tools does not need
-        LineEdit,
-        SymbolEdit,
-        Want,
-    )
-
     if "path" in map(ALIASES.get, value, value):
         example = 'Write path next to edits; for several files, files: [{"path": "src/a.py", "edits": [...]}].'
         raise argument_error(name_field(name, "path"), "is not part of an edit", example)
@@ -244,9 +235,9 @@ def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
             found = " and ".join([*actions, *unexpected[:1]])
             raise argument_error(name, f"has {found or 'no action'}", SYMBOL_EXAMPLE)
         text, lines = read[actions[0]], read.get("line_range")
-        return Want(SymbolEdit(read["symbol"], text, PLACES[actions[0]], lines, read.get("target", "")))
+        return SymbolEdit(read["symbol"], text, PLACES[actions[0]], lines, read.get("target", ""))
     if read.keys() == {"line_range", "replace"}:
-        return Want(LineEdit(read["line_range"], read["replace"]))
+        return LineEdit(read["line_range"], read["replace"])
     for field in ("target", "replace"):
         if field not in read:
             raise argument_error(name_field(name, field), "is missing", EDIT_EXAMPLE)
@@ -256,9 +247,7 @@ def read_edit(name: str, value: Mapping[str, Any]) -> "Want":
     return build_edit(read)
 
 
-def build_edit(read: Mapping[str, Any]) -> "Want":
+def build_edit(read: Mapping[str, Any]) -> Edit:
     """Build an edit from its fields."""
-    from context_engine.edit import Want
-
-    others = {field: read[field] for field in EDIT_OPTIONS if field in read}
-    return Want(Edit(read["target"], read["replace"], **others), read.get("occurrence", 0))
+    options = {field: read[field] for field in EDIT_OPTIONS if field in read}
+    return Edit(read["target"], read["replace"], **options)

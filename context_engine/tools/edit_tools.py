@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import describe_affected_places
-from context_engine.edit import Fuzzy, Placement
+from context_engine.edit import AnyEdit, Fuzzy, LineEdit, Placement
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.secrets import redact_diff, redact_file
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count, split_lines
@@ -31,7 +31,7 @@ from context_engine.tools.tool import Call, Reply, tool
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from context_engine.edit import EditedFile, EditPlan, EditResult, JournalEntry, NameOccurrence, Renaming, Want
+    from context_engine.edit import EditedFile, EditPlan, EditResult, JournalEntry, NameOccurrence, Renaming
     from context_engine.engine import Engine
 
 PLACES_SHOWN_MAX = 20
@@ -58,7 +58,7 @@ def edit_file(
     symbol: Annotated[str | None, TextArg("Definition to replace, or around target.")] = None,
     line_range: Annotated[LineSpan | None, LineRangeArg("10-20: to replace, or around target.")] = None,
     edits: Annotated[
-        tuple["Want", ...], EditListArg("Several: {target, replace, symbol, line_range, insert_after, occurrence}.")
+        tuple[AnyEdit, ...], EditListArg("Several: {target, replace, symbol, line_range, insert_after, occurrence}.")
     ] = (),
     files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several: {path, edits}.")] = (),
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
@@ -101,7 +101,7 @@ def edit_file(
 
 
 def _collect_edits(
-    path: str, edits: Sequence["Want"], files: Sequence[FileEdits], expected_hash: str
+    path: str, edits: Sequence[AnyEdit], files: Sequence[FileEdits], expected_hash: str
 ) -> Sequence[FileEdits]:
     """Return the files with their edits, whichever of the two forms the caller used."""
     example = 'Write {"path": "src/a.py", "edits": [{"target": "old", "replace": "new"}]}'
@@ -119,9 +119,7 @@ def _collect_edits(
 
 def _hash_for_lines(engine: "Engine", call: Call, file: FileEdits) -> str:
     """Return the hash of the last read, which edits by line numbers need. Raises: InvalidArgument without a read."""
-    from context_engine.edit import LineEdit  # imports the parsers
-
-    if not any(isinstance(want.edit, LineEdit) for want in file.edits):
+    if not any(isinstance(edit, LineEdit) for edit in file.edits):
         return ""
     if seen := engine.edits.hash_as_read(file.path, call.session):
         return seen
@@ -175,8 +173,8 @@ def safe_replace(
 ) -> Reply:
     """Replace one text in a file safely, as JSON: an error unless exactly one place matches."""
     fields = {"target": old_content, "replace": new_content, "expected_matches": expected_matches, **(anchor or {})}
-    want = build_edit(fields | {"fuzzy": fuzzy_match or Fuzzy()})
-    change = engine.edits.change_parts(file_path, [want], expected_hash=expected_hash)
+    edit = build_edit(fields | {"fuzzy": fuzzy_match or Fuzzy()})
+    change = engine.edits.change_parts(file_path, [edit], expected_hash=expected_hash)
     receipt = engine.edits.apply([change], dry_run=dry_run, session=call.session, check_syntax=True)
     file = receipt.files[0]
     first, *others = file.planned.placements

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.edit_service import Want, change_whole_file, check_labels, plan_file
+from context_engine.edit.edit_service import change_whole_file, check_labels, plan_file
 from context_engine.edit.file_edit import write_file
-from context_engine.edit.model import Edit
-from context_engine.edit.symbol_edits import SymbolEdit
+from context_engine.edit.model import AnyEdit, Edit, SymbolEdit
 from context_engine.errors import CallError, InvalidEdit, MultipleMatches, NoMatch
 from context_engine.secrets import count_labels, redact
 from context_engine.secrets.secret_rules import builtin_rules
@@ -18,7 +17,7 @@ from tests.support.engines import GRAMMARS, LANGUAGES
 MASK = "[masked password]"
 
 
-def became(text: str, *wants: Want, path: str = "a.txt", labels_are_text: bool = False) -> str:
+def became(text: str, *wants: AnyEdit, path: str = "a.txt", labels_are_text: bool = False) -> str:
     return plan_file(text.encode(), path, wants, LANGUAGES, GRAMMARS, labels_are_text=labels_are_text).data.decode()
 
 
@@ -28,7 +27,7 @@ def became(text: str, *wants: Want, path: str = "a.txt", labels_are_text: bool =
 @given(st.integers(1, 6), st.integers(1, 9), st.sampled_from(["\n", "\r\n"]))
 def test_the_occurrence_that_is_meant_changes_and_no_other(count: int, meant: int, end: str) -> None:
     lines = [f"line {number}{end}same{end}" for number in range(count)]
-    want = Want(Edit("same\n", "other\n"), occurrence=meant)
+    want = Edit("same\n", "other\n", occurrence=meant)
     if meant > count:
         with pytest.raises(NoMatch, match=f"found {count} occurrences? of the target, not {meant}"):
             became("".join(lines), want)
@@ -39,13 +38,13 @@ def test_the_occurrence_that_is_meant_changes_and_no_other(count: int, meant: in
 
 def test_two_occurrences_on_one_line_cannot_be_told_apart_by_their_number() -> None:
     with pytest.raises(MultipleMatches):
-        became("a = a\n", Want(Edit("a", "b"), occurrence=2))
+        became("a = a\n", Edit("a", "b", occurrence=2))
 
 
 def test_what_stands_nowhere_exactly_has_no_occurrences() -> None:
-    assert became("key  =  1\n", Want(Edit("key = 1\n", "key = 2\n"), occurrence=1)) == "key = 2\n"
+    assert became("key  =  1\n", Edit("key = 1\n", "key = 2\n", occurrence=1)) == "key = 2\n"
     with pytest.raises(CallError) as caught:
-        became("x\n", Want(Edit("", "y"), occurrence=1))
+        became("x\n", Edit("", "y", occurrence=1))
     assert caught.value.code == "INVALID_EDIT"
 
 
@@ -65,22 +64,22 @@ def test_what_stands_nowhere_exactly_has_no_occurrences() -> None:
 )
 def test_a_mask_that_the_file_has_not_is_refused_wherever_it_stands(edit: Edit | SymbolEdit) -> None:
     with pytest.raises(InvalidEdit, match="is shown in replies for a secret") as caught:
-        became("url = 1\nx\n\n\ndef f():\n    return 1\n", Want(edit), path="a.py")
+        became("url = 1\nx\n\n\ndef f():\n    return 1\n", edit, path="a.py")
     assert "lines around it" in caught.value.suggestion
 
 
 def test_a_label_that_the_file_holds_as_text_may_be_quoted_moved_and_written_again() -> None:
-    assert became(f"shown as {MASK}\n", Want(Edit(f"shown as {MASK}", f"{MASK} is shown"))) == f"{MASK} is shown\n"
-    more = Want(Edit("z", f"{MASK} {MASK}"))
+    assert became(f"shown as {MASK}\n", Edit(f"shown as {MASK}", f"{MASK} is shown")) == f"{MASK} is shown\n"
+    more = Edit("z", f"{MASK} {MASK}")
     assert became(f"shown as {MASK}, z\n", more) == f"shown as {MASK}, {MASK} {MASK}\n"
 
 
 def test_a_label_that_replies_show_for_a_secret_of_the_file_is_never_written() -> None:
     secret = f"see {MASK}\nx\nurl = postgres://app:Tr0ub4dor@db/app\n"
     with pytest.raises(InvalidEdit):
-        became(secret, Want(Edit("x", MASK)))
+        became(secret, Edit("x", MASK))
     with pytest.raises(InvalidEdit):
-        became(secret, Want(Edit("x", MASK)), labels_are_text=True)
+        became(secret, Edit("x", MASK), labels_are_text=True)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_an_invented_label_is_refused_unless_the_caller_says_that_it_is_text(lab
         new.plan(None)
     assert "labels_are_text: true" in caught.value.suggestion
     assert change_whole_file(write_file("a.md", label), label, labels_are_text=True).plan(None).data == label.encode()
-    assert became("x\n", Want(Edit("x", label)), labels_are_text=True) == f"{label}\n"
+    assert became("x\n", Edit("x", label), labels_are_text=True) == f"{label}\n"
 
 
 def test_a_whole_file_may_hold_labels_that_it_held() -> None:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from context_engine.edit.delta import apply_delta, reverse_delta
 from context_engine.edit.indent import Doubt
-from context_engine.edit.model import Edit
+from context_engine.edit.model import Edit, SymbolEdit
 from context_engine.edit.patch import plan
-from context_engine.edit.symbol_edits import SymbolEdit, laid_out, resolve_symbols, trim
+from context_engine.edit.symbol_edits import laid_out, resolve_symbols, trim
 from context_engine.errors import CallError, FuzzyUnsafe, NoChange, WrongEncoding
 from context_engine.languages import Languages, outline_file
 from context_engine.text.lines import LineSpan

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.edit_service import Want
-from context_engine.edit.model import Edit, Fuzzy
-from context_engine.edit.symbol_edits import LineEdit, SymbolEdit
+from context_engine.edit.model import Edit, Fuzzy, LineEdit, SymbolEdit
 from context_engine.errors import InvalidArgument
 from context_engine.text.lines import LineSpan
 from context_engine.tools.edit_arguments import (
@@ -29,13 +27,8 @@ EDITS = EditListArg("Edits.")
 PLAIN = {"target": "a", "replace": "b"}
 
 
-def one(**fields: Any) -> Want:
-    (want,) = EDITS.read("edits", [PLAIN | fields])
-    return want
-
-
 def edit(**fields: Any) -> Edit:
-    found = one(**fields).edit
+    (found,) = EDITS.read("edits", [PLAIN | fields])
     assert isinstance(found, Edit)
     return found
 
@@ -56,7 +49,7 @@ def edit(**fields: Any) -> Edit:
     ],
 )
 def test_an_edit_is_understood_in_the_words_of_other_editors(sent: Any) -> None:
-    assert EDITS.read("edits", sent) == (Want(Edit("a", "b")),)
+    assert EDITS.read("edits", sent) == (Edit("a", "b"),)
 
 
 def test_every_field_of_an_edit_finds_its_place() -> None:
@@ -65,20 +58,20 @@ def test_every_field_of_an_edit_finds_its_place() -> None:
     )
     anchor = {"beforeContext": "x", "afterContext": "y", "lineRange": {"start": 3, "end": "9"}}
     assert edit(anchor=anchor) == edit(before="x", after="y", line_range=[3, 9])
-    assert one(occurrence=2) == Want(Edit("a", "b"), 2)
+    assert edit(occurrence=2) == Edit("a", "b", occurrence=2)
     assert edit(fuzzyMatch={"maxDistance": 3, "whitespaceOnly": "false"}).fuzzy == Fuzzy(True, 3, False)
     assert edit(target=" a\r\n", replace="").target == " a\r\n", "blanks and line ends are content"
 
 
 def test_an_edit_of_a_definition_says_what_is_done_with_it() -> None:
     read = EDITS.read("edits", [{"symbol": "A.b", "replace": "x"}, {"symbol": "c", "insertBefore": "y", "lines": "4"}])
-    assert read == (Want(SymbolEdit("A.b", "x")), Want(SymbolEdit("c", "y", "before", LineSpan(4, 4))))
+    assert read == (SymbolEdit("A.b", "x"), SymbolEdit("c", "y", "before", LineSpan(4, 4)))
     inside = EDITS.read("edits", {"symbol": "A.b", "old_string": "x", "new_string": "y"})
-    assert inside == (Want(SymbolEdit("A.b", "y", target="x")),)
+    assert inside == (SymbolEdit("A.b", "y", target="x"),)
 
 
 def test_an_edit_without_target_and_symbol_replaces_lines() -> None:
-    assert EDITS.read("edits", {"line_range": "3-4", "replace": ""}) == (Want(LineEdit(LineSpan(3, 4), "")),)
+    assert EDITS.read("edits", {"line_range": "3-4", "replace": ""}) == (LineEdit(LineSpan(3, 4), ""),)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +130,7 @@ def test_files_are_read_with_their_edits_and_hashes() -> None:
         {"filePath": "a.py", "edits": [PLAIN], "expectedHash": "abc"},
         {"path": "b.py", "edits": json.dumps([PLAIN])},
     ]
-    wants = (Want(Edit("a", "b")),)
+    wants = (Edit("a", "b"),)
     assert FileEditsArg("").read("files", sent) == (FileEdits("a.py", wants, "abc"), FileEdits("b.py", wants))
     for wrong in (
         [{"path": "a.py"}],
