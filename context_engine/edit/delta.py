@@ -42,16 +42,20 @@ def delta_of_spans(new: bytes, spans: Iterable[tuple[int, int, bytes]]) -> Delta
     groups: list[list[tuple[int, int, bytes]]] = []
     reach = -1
     for start, stop, original in spans:
-        if groups and _context_start(new, start) <= reach:
-            groups[-1].append((start, stop, original))
-        else:
-            groups.append([(start, stop, original)])
+        if _context_start(new, start) > reach:
+            groups.append([])
+        groups[-1].append((start, stop, original))
         reach = _context_end(new, stop)
     pieces: list[ByteChange] = []
     shift = 0
     for group in groups:
-        first, last = _context_start(new, group[0][0]), _context_end(new, group[-1][1])
-        now, before = new[first:last], _original_bytes(new, first, last, group)
+        first = at = _context_start(new, group[0][0])
+        parts: list[bytes] = []
+        for start, stop, original in group:
+            parts += (new[at:start], original)
+            at = stop
+        last = _context_end(new, at)
+        now, before = new[first:last], b"".join((*parts, new[at:last]))
         pieces.append(ByteChange(first - shift, before, now))
         shift += len(now) - len(before)
     return tuple(pieces)
@@ -100,15 +104,6 @@ def relocate_delta(delta: Delta, data: bytes) -> Delta | None:
         pieces.append(ByteChange(start, piece.old, piece.new))
         at = start + len(piece.old)
     return tuple(pieces)
-
-
-def _original_bytes(new: bytes, first: int, last: int, spans: Iterable[tuple[int, int, bytes]]) -> bytes:
-    parts: list[bytes] = []
-    at = first
-    for start, stop, original in spans:
-        parts += (new[at:start], original)
-        at = stop
-    return b"".join((*parts, new[at:last]))
 
 
 def _context_start(data: bytes, start: int) -> int:
@@ -221,8 +216,7 @@ def turns(old: Sequence[str], new: Sequence[str]) -> list[Turn]:
     >>> turns(["a", "b", "c"], ["a", "x", "c", "d"])
     [Turn(start=1, stop=2, new_start=1, new_stop=2), Turn(start=3, stop=3, new_start=3, new_stop=4)]
     """
-    head = common(old, new)
-    tail = min(common(old[::-1], new[::-1]), len(old) - head, len(new) - head)
+    head, tail = common_ends(old, new)
     olds, news = old[head : len(old) - tail], new[head : len(new) - tail]
     if not olds and not news:
         return []
@@ -231,8 +225,17 @@ def turns(old: Sequence[str], new: Sequence[str]) -> list[Turn]:
     return _between(olds, news, head)
 
 
-def common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many lines are the same from the beginning."""
+def common_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return how many lines are the same at the beginning, and how many of the others at the end.
+
+    >>> common_ends(["a", "a"], ["a", "a", "a"])
+    (2, 0)
+    """
+    head = _common(old, new)
+    return head, min(_common(old[::-1], new[::-1]), len(old) - head, len(new) - head)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 

@@ -98,27 +98,21 @@ def no_match_error(
     content: FileContent, edit: Edit, why: str = "the target is not in the file"
 ) -> NoMatch | FuzzyUnsafe:
     """Return the error that no place fits the target; a near one is shown."""
-    place = nearest(content, edit.target)
     said = list(hints(content, edit.target, edit.replacement))
+    step = next(iter(said), "")
     details: dict[str, Any] = {"hints": said} if said else {}
+    place = nearest(content, edit.target)
     if place is None:
-        step = "Read the file again and copy the target from it."
-        if said:
-            step = said[0]
-        return NoMatch(why, suggestion=step, details=details)
-    details["nearest"] = place.as_details()
+        return NoMatch(why, suggestion=step or "Read the file again and copy the target from it.", details=details)
+    details["nearest"] = place.details
     if not place.is_near_miss:
-        if said:
-            step = said[0]
-        else:
-            step = f"Read the file again around line {place.line} and copy the target from it."
+        step = step or f"Read the file again around line {place.line} and copy the target from it."
         return NoMatch(why, suggestion=step, details=details)
     details["fileText"] = _lines(content, place.line - 1, place.end_line - 1)
     where = f"lines {place.line}-{place.end_line} come near: {place.lines_equal} of {place.lines_old} lines are equal"
-    first = ""
-    if place.file_line:
-        first = f"; line {place.file_line} is the first that differs"
-    return FuzzyUnsafe(f"{why}; {where}{first}", suggestion=said[0] if said else SENT_AGAIN, details=details)
+    if place.difference:
+        where += f"; line {place.difference['fileLine']} is the first that differs"
+    return FuzzyUnsafe(f"{why}; {where}", suggestion=step or SENT_AGAIN, details=details)
 
 
 def multiple_matches_error(
@@ -265,28 +259,25 @@ APPLIED_CHARS_MIN = 8
 
 
 class ClosestMatch(NamedTuple):
-    """The place that is nearest to a target: its lines, counted from 1, and the first that differs."""
+    """The place that is nearest to a target: its lines, counted from 1, and the first that differs, for the caller."""
 
     line: int
     end_line: int
     lines_equal: int
     lines_old: int
-    old_line: int = 0
-    file_line: int = 0
-    old: str = ""
-    file: str = ""
+    difference: dict[str, Any] | None = None
 
     @property
     def is_near_miss(self) -> bool:
         """Whether at least half of the target is there."""
         return 2 * self.lines_equal >= self.lines_old
 
-    def as_details(self) -> dict[str, Any]:
-        """Return the place for the details of an error."""
-        difference = {"oldLine": self.old_line, "fileLine": self.file_line, "old": self.old, "file": self.file}
+    @property
+    def details(self) -> dict[str, Any]:
+        """The place for the details of an error."""
         found = {"line": self.line, "endLine": self.end_line}
         found |= {"linesEqual": self.lines_equal, "linesOld": self.lines_old}
-        return found | ({"firstDifference": difference} if self.old_line else {})
+        return found | ({"firstDifference": self.difference} if self.difference else {})
 
 
 def nearest(content: FileContent, target: str) -> ClosestMatch | None:
@@ -320,7 +311,7 @@ def _compare_at(content: FileContent, lines: list[str], wanted: list[tuple[int, 
         return found
     number, line = differing[0]
     old, file = (shorten_line(text, 0, SHOWN_CHARS) for text in (lines[number], content.shown_lines[line]))
-    return found._replace(old_line=number + 1, file_line=line + 1, old=old, file=file)
+    return found._replace(difference={"oldLine": number + 1, "fileLine": line + 1, "old": old, "file": file})
 
 
 def _similar(content: FileContent, lines: list[str], wanted: list[tuple[int, str]]) -> ClosestMatch | None:

@@ -147,6 +147,13 @@ class FileContent:
         """The solid lines, one character each."""
         return "".join(map(self.codes.__getitem__, filter(None, self.keys)))
 
+    def blank_beside(self, line: int, step: int) -> int:
+        """Return how many blank lines are right above a line (`step` -1), or below it (1)."""
+        count = 0
+        while 0 <= line + step * (count + 1) < len(self.lines) and not self.keys[line + step * (count + 1)]:
+            count += 1
+        return count
+
     def runs(self, keys: Sequence[str]) -> Iterator[int]:
         """Yield where solid lines with these keys follow one another, as places in `solid`; also overlapping ones."""
         codes = self.codes

@@ -237,7 +237,7 @@ class Journal:
 
     def _ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with self._database.reading() as db:
-            return [] if db is None else _rows(db, sql, values)
+            return [] if db is None else db.execute(sql, values).fetchall()
 
     def _writing(self, *, flush: bool = False) -> AbstractContextManager[apsw.Connection]:
         level = "OFF"
@@ -246,30 +246,26 @@ class Journal:
         return self._database.writing(f"PRAGMA synchronous = {level}")
 
 
-def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    return db.execute(sql, values).fetchall()
-
-
 def _read(
     db: apsw.Connection, where: str, values: tuple[Any, ...] = (), *, has_contents: bool = True
 ) -> list[JournalEntry]:
     heads = f"SELECT id, at, session, state, turns FROM entry WHERE {where}"  # noqa: S608 - written in this file
     ops = _contents if has_contents else _outline
-    found = [JournalEntry(*head, ops(db, head[0])) for head in _rows(db, heads, values)]
+    found = [JournalEntry(*head, ops(db, head[0])) for head in db.execute(heads, values)]
     if without := [entry.id for entry in found if not entry.ops]:
         raise apsw.CorruptError(f"edit {without[0]} names no file")
     return found
 
 
 def _outline(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
-    rows = _rows(db, "SELECT path, before, after, mode FROM op WHERE entry = ? ORDER BY rowid", (entry,))
+    rows = db.execute("SELECT path, before, after, mode FROM op WHERE entry = ? ORDER BY rowid", (entry,))
     return tuple(Op(path, before, after, (), mode) for path, before, after, mode in rows)
 
 
 def _contents(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
     """Return the files of an entry with their changes. Raises: zlib.error for data that no edit has written."""
-    packed = _rows(db, "SELECT sum(length(delta) + length(coalesce(image, ''))) FROM op WHERE entry = ?", (entry,))
-    left = max(ENTRY_BYTES_MAX, RATIO_MAX * int(packed[0][0] or 0))
+    packed = "SELECT sum(length(delta) + length(coalesce(image, ''))) FROM op WHERE entry = ?"
+    left = max(ENTRY_BYTES_MAX, RATIO_MAX * int(db.execute(packed, (entry,)).fetchall()[0][0] or 0))
     ops = "SELECT path, before, after, mode, delta, image, temp, folders FROM op WHERE entry = ? ORDER BY rowid"
     found: list[Op] = []
     for path, before, after, mode, delta, image, temp, folders in db.execute(ops, (entry,)):
@@ -332,17 +328,18 @@ def _drop_undone(db: apsw.Connection, number: int) -> None:
 
 def _drop_oldest(db: apsw.Connection) -> None:
     """Delete the oldest entries beyond the limits of the journal; its newest entry always stays."""
-    [(count, size)] = _rows(db, "SELECT count(*), sum(length(delta)) FROM op")
-    if count <= OPS_MAX and (size or 0) <= BYTES_MAX:
-        return  # nearly always, and much cheaper than the totals by entry
-    rows = _rows(
-        db,
-        "SELECT entry, count(*), sum(length(delta)) FROM op JOIN entry ON entry.id = op.entry "
-        "WHERE state != 'open' GROUP BY entry ORDER BY entry DESC",
-    )
-    ops = size = 0
-    for place, (number, count, length) in enumerate(rows):
-        ops += count
-        size += length
-        if place and (ops > OPS_MAX or size > BYTES_MAX):
-            db.execute("DELETE FROM entry WHERE id = ?", (number,))
+    limits = (OPS_MAX, BYTES_MAX)
+    is_full = db.execute("SELECT count(*) > ? OR sum(length(delta)) > ? FROM op", limits).fetchall() == [(1,)]
+    if is_full:  # hardly ever, and much cheaper than the totals by entry
+        db.execute(
+            """
+            WITH total(entry, ops, bytes) AS (
+                SELECT entry, sum(count(*)) OVER newer, sum(sum(length(delta))) OVER newer
+                FROM op JOIN entry ON entry.id = op.entry WHERE state != 'open'
+                GROUP BY entry WINDOW newer AS (ORDER BY entry DESC)
+            )
+            DELETE FROM entry WHERE id IN (
+                SELECT entry FROM total WHERE (ops > ? OR bytes > ?) AND entry < (SELECT max(entry) FROM total))
+            """,
+            limits,
+        )

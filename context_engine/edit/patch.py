@@ -19,7 +19,7 @@ from context_engine.edit.delta import (
     Delta,
     align_lines,
     by_lines,
-    common,
+    common_ends,
     delta_of_spans,
     pairings,
 )
@@ -106,8 +106,8 @@ def _trim_edges(content: FileContent, spot: TextMatch, old: str, new: str) -> _S
     """Split target and replacement into lines, without the blank ones at their edges that the file lacks."""
     olds, news = _cut(content, spot, old, new)
     above, below = _leading(olds), _leading(olds[::-1])
-    head = max(0, above - _blank_beside(content, spot.twins[0], -1))
-    tail = max(0, below - _blank_beside(content, spot.twins[-1], 1))
+    head = max(0, above - content.blank_beside(spot.twins[0], -1))
+    tail = max(0, below - content.blank_beside(spot.twins[-1], 1))
     if news and ((head and _leading(news) != above) or (tail and _leading(news[::-1]) != below)):
         why = "blank lines around the target differ from the file's"
         raise unsafe_error(content, spot.twins[0], spot.twins[-1], why, suggestion=WHOLE_TARGET)
@@ -130,14 +130,6 @@ def _cut(content: FileContent, spot: TextMatch, old: str, new: str) -> tuple[lis
         why = "the target ends with a line break and the replacement does not"
         raise unsafe_error(content, spot.twins[0], spot.twins[-1], why, suggestion=SAME_ENDING)
     return old[:-1].split("\n"), new[:-1].split("\n") if new else []
-
-
-def _blank_beside(content: FileContent, line: int, step: int) -> int:
-    """Return how many blank lines are right above a line of the file (`step` -1), or below it (1)."""
-    count = 0
-    while 0 <= line + step * (count + 1) < len(content.lines) and not content.keys[line + step * (count + 1)]:
-        count += 1
-    return count
 
 
 def _leading(lines: Sequence[str]) -> int:
@@ -383,8 +375,7 @@ def _reduce(content: FileContent, patch: Patch) -> Patch:
     ending = content.break_at(patch.stop)  # with it, a last line that stays is seen to stay
     old, new = content.text[patch.start : patch.stop] + ending, patch.text + ending
     olds, news = by_lines(old), by_lines(new)
-    head = common(olds, news)
-    tail = min(common(olds[::-1], news[::-1]), len(olds) - head, len(news) - head)
+    head, tail = common_ends(olds, news)
     start = patch.start + len("".join(olds[:head]))
     stop = patch.start + len(old) - len("".join(olds[len(olds) - tail :]))
     return Patch(start, stop, "".join(news[head : len(news) - tail]))

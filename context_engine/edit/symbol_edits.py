@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from context_engine.edit import edit_errors
 from context_engine.edit.file_content import BLANKS, FileContent, content_of, indent_of
@@ -279,18 +279,21 @@ def _refuse(file: _ParsedFile, symbol: Symbol, why: str) -> NoReturn:
 def _gap(file: _ParsedFile, symbol: Symbol, text: str, place: Place) -> str:
     """Return the blank lines between a definition and a text next to it: as many as between such neighbors."""
     is_long = "\n" in text or symbol.last > symbol.first
-    pairs = [pair for pair in _neighbours(file, symbol.parent) if pair.is_long == is_long]
-    beside = [pair for pair in pairs if symbol.first in (pair.one, pair.other)]
-    ordered = sorted(beside, key=lambda pair: (pair.one if place == "after" else pair.other) != symbol.first) + pairs
-    if ordered:
-        known = ordered[0].blank_lines
+
+    def rank(pair: _Pair) -> int:
+        if (pair.one if place == "after" else pair.other) == symbol.first:
+            return 0
+        return 1 if symbol.first in (pair.one, pair.other) else 2
+
+    nearest = min((pair for pair in _neighbors(file, symbol.parent) if pair.is_long == is_long), key=rank, default=None)
+    if nearest is not None:
+        known = nearest.blank_lines
     else:
-        known = _blank_above(file, symbol) or 1 if is_long else 0
+        known = file.content.blank_beside(file.above(symbol) - 1, -1) or 1 if is_long else 0
     return "\n" * min(known, BLANK_LINES_MAX)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Two definitions that follow each other, by their first lines, and the blank lines between them."""
 
     one: int
@@ -299,21 +302,13 @@ class _Pair:
     is_long: bool
 
 
-def _neighbours(file: _ParsedFile, parent: int) -> Iterator[_Pair]:
+def _neighbors(file: _ParsedFile, parent: int) -> Iterator[_Pair]:
     """Yield the definitions directly inside of another that only blank lines separate."""
     inside = [symbol for symbol in file.outline.symbols if symbol.parent == parent]
     for one, other in pairwise(inside):
         between = file.content.lines[one.last : file.above(other) - 1]
         if other.first > one.last and not any(line.strip(BLANKS) for line in between):
             yield _Pair(one.first, other.first, len(between), one.last > one.first or other.last > other.first)
-
-
-def _blank_above(file: _ParsedFile, symbol: Symbol) -> int:
-    first = file.above(symbol) - 1
-    count = 0
-    while count < first and not file.content.lines[first - count - 1].strip(BLANKS):
-        count += 1
-    return count
 
 
 # -- layout ------------------------------------------------------------------------------------------------------------

@@ -80,23 +80,16 @@ def _compare(old: bytes, new: bytes, language: Language, grammars: Grammars) -> 
     then = read_syntax_errors(language, old, grammars)
     if isinstance(then, str):
         return SyntaxReport(unchecked=f"it could not be parsed before: {then}")
-    added = tuple(_subtract(_with_lines(old, then), _with_lines(new, now)))
-    return SyntaxReport(added, older=len(now) - len(added))
+    known = Counter(_error_lines(old, then))
+    added: list[Finding] = []
+    for line, error in zip(_error_lines(new, now), now, strict=True):
+        if not known[line]:
+            added.append(error)
+        known[line] = max(0, known[line] - 1)
+    return SyntaxReport(tuple(added), older=len(now) - len(added))
 
 
-Named = tuple[str, Finding]
-
-
-def _with_lines(data: bytes, errors: Iterable[Finding]) -> list[Named]:
-    """Return each error with its line, by which it is recognized: a parser's message depends on what follows."""
+def _error_lines(data: bytes, errors: Iterable[Finding]) -> list[str]:
+    """Return the line of each error, by which it is recognized: a parser's message depends on what follows."""
     lines = data.decode("utf-8", "replace").split("\n")
-    return [(lines[error.line - 1].strip(), error) for error in errors]
-
-
-def _subtract(then: Iterable[Named], now: Iterable[Named]) -> Iterable[Finding]:
-    known = Counter(name for name, _ in then)
-    for name, error in now:
-        if known[name]:
-            known[name] -= 1
-        else:
-            yield error
+    return [lines[error.line - 1].strip() for error in errors]

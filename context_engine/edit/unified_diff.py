@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.edit import edit_errors
-from context_engine.edit.delta import by_lines, turns
+from context_engine.edit.delta import CONTEXT_LINES, by_lines, turns
 from context_engine.edit.file_content import FileContent, content_of
 from context_engine.edit.model import Edit, Fuzzy, Patch
 from context_engine.errors import CallError, InvalidEdit
@@ -28,8 +28,8 @@ from context_engine.text import LineSpan, shorten_line
 _HEAD = re.compile(r"@@ -(?P<first>\d{1,9})(?:,\d+)? \+\d{1,9}(?:,\d+)? @@")
 _BARE_HEAD = re.compile(r"@@(?: .*)?")
 _NEXT_FILE = re.compile(r"^(?:diff --git |Index: )|^--- \S.*\n\+\+\+ \S.*\n@@", re.MULTILINE)
-NO_BREAK = "\\"
-"""A line that begins so says that the one above it ends without a line break."""
+NO_NEWLINE = "\\ No newline at end of file"
+"""Says that the line above ends without a line break; any line that begins with its first character does."""
 
 
 DIFFED_BYTES_MAX = 500_000
@@ -72,7 +72,7 @@ def diff_versions(path: str, before: bytes | None, after: bytes | None) -> str:
         return ""
     names = "/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}"
     lines = difflib.unified_diff(old, new, *names)
-    return "".join(line if line.endswith("\n") else f"{line}\n{NO_BREAK} No newline at end of file\n" for line in lines)
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}\n" for line in lines)
 
 
 def edits_of_diff(data: bytes, diff: str) -> list[Edit]:
@@ -108,7 +108,7 @@ def _hunk(lines: Sequence[str]) -> EditHunk:
     old, new = [], []
     for number, line in enumerate(lines[1:], 1):
         sign, rest = (line[0], line[1:]) if line else (" ", "")  # a blank line that lost its blank on the way
-        if sign == NO_BREAK:
+        if sign == NO_NEWLINE[0]:
             for side, signs in ((old, " -"), (new, " +")):
                 if side and lines[number - 1][:1] in signs:
                     side[-1] = side[-1].removesuffix("\n")
@@ -154,10 +154,8 @@ def _no_diff(why: str, suggestion: str) -> InvalidEdit:
 # Line ends are shown as line feeds whatever they are: an edit never changes those of lines it keeps.
 
 
-CONTEXT_LINES = 3
 LINE_CHARS_MAX = 1_000
 """Of a line that no person reads the beginning is enough."""
-NO_NEWLINE = "\\ No newline at end of file"
 
 
 class DiffBlock(NamedTuple):
