@@ -72,7 +72,7 @@ def pieces_of(text: str) -> frozenset[str]:
     found: set[str] = set()
     for each in find_hidden_spans(data):
         value = data[each.start : each.stop].decode()
-        found |= {value[at : at + PIECE_CHARS] for at in range(max(1, len(value) - PIECE_CHARS + 1))}
+        found |= {value[at : at + PIECE_CHARS] for at in range(len(value) - PIECE_CHARS + 1)}
     return frozenset(found)
 
 
@@ -111,7 +111,8 @@ class Zoo:
 
     def leaks(self, reply: str, files: tuple[Kept, ...] = ()) -> list[str]:
         """The kinds of which a reply shows a piece."""
-        return [each.kind for each in files or self.files if any(piece in reply for piece in each.pieces)]
+        shown = {reply[at : at + PIECE_CHARS] for at in range(len(reply))}
+        return [each.kind for each in files or self.files if not each.pieces.isdisjoint(shown)]
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +130,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zoo]:
 
 def test_there_are_enough_kinds_and_each_is_found_in_its_file(zoo: Zoo) -> None:
     assert len({each.kind for each in zoo.files}) == KINDS
-    assert [each.kind for each in zoo.files if not each.pieces] == []
+    assert [each.kind for each in zoo.files if {*map(len, each.pieces)} != {PIECE_CHARS}] == []
 
 
 @pytest.mark.parametrize("context", [0, 1, 3])
@@ -364,12 +365,11 @@ def test_no_answer_of_the_engine_holds_a_secret_even_without_the_gate(zoo: Zoo) 
             engine.files.read(each.path),
             engine.files.read(each.path, first=5),
             engine.symbols.outline(each.path),
-        ]
-        shown += [
             engine.symbols.find(name),
             engine.symbols.trace(name),
-            engine.edits.rename_symbol(name, "feed").certain,
         ]
+        if number % GROUP == 0:  # its places are those of one search, whatever the secret
+            shown.append(engine.edits.rename_symbol(name, "feed").certain)
     shown += [engine.search.find(Query("feed zebra keeper", 50, chunks_per_file=3)), engine.search.overview()]
     assert zoo.leaks("\n".join(map(repr, shown))) == []
 

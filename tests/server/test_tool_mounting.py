@@ -120,8 +120,7 @@ async def test_a_server_without_tools_gets_ours_and_one_with_pages_keeps_them(er
         assert "search_code" in rest
 
 
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_the_example_is_a_server_with_both(tmp_path: Path, era: str) -> None:
+async def test_the_example_is_a_server_with_both(tmp_path: Path) -> None:
     root = tree(
         tmp_path / "till", {"till.py": 'def total(prices):\n    """The sum of an order."""\n    return sum(prices)\n'}
     )
@@ -130,7 +129,7 @@ async def test_the_example_is_a_server_with_both(tmp_path: Path, era: str) -> No
     example = StdioServerParameters(
         command=sys.executable, args=[str(ROOT / "examples" / "compose.py"), "--root", str(root)], env=env
     )
-    async with Client(example, mode=era) as client:
+    async with Client(example, mode="auto") as client:
         names = [each.name for each in (await client.list_tools()).tools]
         assert names[:2] == ["may_release", "code_search_code"]
         assert text(await client.call_tool("may_release", {"day": "friday"})) == "Friday: no, releases are frozen"
