@@ -91,13 +91,11 @@ class FilterMasks:
         )
         if tag in snapshot.languages:
             files |= snapshot.file_column("language") == snapshot.languages.index(tag)
-        kinds = snapshot.chunk_column("kind")
-        if tag == "code":  # files with a chunk of kind `definitions`, which prose and configuration lack
-            is_code = kinds == CHUNK_KINDS.index("definitions")
-            files |= np.bincount(snapshot.chunk_file[is_code], minlength=snapshot.files) > 0
+        if tag == "code":
+            files |= self._view.is_code
         mask = files[snapshot.chunk_file]
         if tag in CHUNK_KINDS:
-            mask |= kinds == CHUNK_KINDS.index(tag)
+            mask |= snapshot.chunk_column("kind") == CHUNK_KINDS.index(tag)
         mask[snapshot.matches("tag", term_hashes([tag])).docs] = True
         self._known[tag] = mask
         return mask

@@ -116,7 +116,6 @@ class RankingView:
         self.importance = snapshot.importance.astype(np.float32)
         self._norms: dict[tuple[str, float], tuple[Floats, int]] = {}
         self._outlines: dict[int, StoredOutline] = {}
-        self._tags: dict[tuple[int, str], tuple[str, ...]] = {}
 
     def norms(self, field: str, k1: float) -> tuple[Floats, int]:
         """Return `k1 * (1 - b + b * length / mean length)` of each document, and the number of living ones."""
@@ -206,20 +205,20 @@ class RankingView:
                 tags.setdefault(number + base, []).append(names[term])
         return tags
 
+    @cached_property
+    def is_code(self) -> Mask:
+        """The files tagged `code`: those with a chunk of kind `definitions`, which prose and configuration lack."""
+        definitions = self.snapshot.chunk_column("kind") == CHUNK_KINDS.index("definitions")
+        return np.bincount(self.snapshot.chunk_file[definitions], minlength=self.snapshot.files) > 0
+
     def tags(self, chunk: int) -> tuple[str, ...]:
-        """Return the tags of a chunk: language, folders, kind, `code` next to definitions, and those in its text."""
+        """Return the tags of a chunk: language, folders, kind, `code`, and those in its text."""
         snapshot = self.snapshot
-        file, kind = int(snapshot.chunk_file[chunk]), CHUNK_KINDS[snapshot.chunk_column("kind").item(chunk)]
-        known = self._tags.get((file, kind))
-        if known is None:
-            kinds = snapshot.chunk_column("kind")[self.chunk_starts[file] : self.chunk_starts[file + 1]]
-            tags = {snapshot.languages[snapshot.file_column("language").item(file)], kind}
-            tags.update(snapshot.paths[file].lower().split("/")[:-1])
-            if (kinds == CHUNK_KINDS.index("definitions")).any():
-                tags.add("code")
-            known = self._tags[file, kind] = tuple(sorted(tags))
-        own = self._own_tags.get(chunk)
-        return tuple(sorted({*known, *own})) if own else known
+        file, kind = snapshot.chunk_file.item(chunk), CHUNK_KINDS[snapshot.chunk_column("kind").item(chunk)]
+        language = snapshot.languages[snapshot.file_column("language").item(file)]
+        folders = snapshot.paths[file].lower().split("/")[:-1]
+        code = ["code"] if self.is_code[file] else []
+        return tuple(sorted({language, kind, *folders, *code, *self._own_tags.get(chunk, ())}))
 
     @cached_property
     def declarations(self) -> npt.NDArray[np.intp]:
