@@ -6,7 +6,7 @@ The arguments come from the page and are checked here. The reply is redacted by 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -141,11 +141,11 @@ def view_session(engine: Engine, arguments: Arguments) -> dict[str, Any]:
             "warnings": list(request.warnings),
         }
     try:
-        text = engine.reviews.workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}")).text
+        diffs = engine.reviews.workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}")).files
     except CallError as error:
-        text = ""
+        diffs = ()
         review["warnings"] = [*review["warnings"], f"its diff cannot be read any more: {error.message}"]
-    return {"review": review, "files": _diff_files(text, request.paths)}
+    return {"review": review, "files": _diff_files(diffs, request.paths)}
 
 
 def view_review(engine: Engine, arguments: Arguments) -> dict[str, Any]:
@@ -154,14 +154,14 @@ def view_review(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     taken, change = engine.reviews.read_git_change(request)
     result = engine.reviews.review(change, ReviewOptions(max_findings=100, time_budget_s=REVIEW_S))
     git = _pick(taken, "target", "base", "commit", "base_commit")
-    return {"git": git, "review": review_to_json(result), "files": _diff_files(taken.text)}
+    return {"git": git, "review": review_to_json(result), "files": _diff_files(taken.files)}
 
 
-def _diff_files(diff: str, paths: Collection[str] = ()) -> list[dict[str, Any]]:
+def _diff_files(diffs: Iterable[FileDiff], paths: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return the files of a diff, or only these; of a long diff only the beginning."""
     lines_left = DIFF_LINES_MAX
     files: list[dict[str, Any]] = []
-    for file in parse_diff(diff).files:
+    for file in diffs:
         if not paths or file.path in paths:
             files.append(_diff_file(file, lines_left))
             lines_left -= _count_lines(files[-1])
@@ -209,9 +209,7 @@ def decide_plan(engine: Engine, arguments: Arguments, *, is_person: bool) -> dic
             details={"current": current},
         )
     pending = [approval.id for approval in loaded.approvals if approval.status == "pending"]
-    request_id = _text(arguments, "request_id", "") or next(iter(pending), "")
-    if not request_id:
-        request_id = approvals.request(plan_id, actor=PERSON).approval.id
+    request_id = pending[0] if pending else approvals.request(plan_id, actor=PERSON).approval.id
     approval = approvals.respond(
         request_id,
         action,
