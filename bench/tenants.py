@@ -193,7 +193,7 @@ def wait_until_ready(projects: Any) -> None:
     until = time.monotonic() + PATIENCE_S
     for name in projects.names:
         engine = projects.engine(name)
-        while engine.index.is_building or engine.status().state != "ready":
+        while engine.index.live.is_building or engine.status().state != "ready":
             assert time.monotonic() < until, f"{name} is {engine.status().state}: {engine.status().last_error}"
             time.sleep(0.02)
 

@@ -101,8 +101,8 @@ class Engine(Workspace):
             self._shared_records = load_team_part("records")(root, settings, self.cache_folder)
         self._encoder = encoder
 
-        self.index.subscribe(self.embeddings.wake)
-        self.index.subscribe(self._wake_memory)
+        self.index.live.subscribe(self.embeddings.wake)
+        self.index.live.subscribe(self._wake_memory)
         self.second_pass = open_second_pass(settings)
         """Refines what a tool found out: a model that the user named, or the calling agent."""
         self.mended: tuple[str, ...] = ()
@@ -263,7 +263,7 @@ class Engine(Workspace):
         self.symbols.forget()
         self.memory.clear()
         self._grams.clear()
-        return self.index.clear()
+        return self.index.store.clear()
 
     def status(self) -> Status:
         """Return what is indexed, how fresh it is and where it is stored. Looks at the workspace for edits."""

@@ -149,10 +149,12 @@ class MultiRepoSearch(SearchService):
             if state:
                 present[name], freshness[name] = state, state.freshness
             else:
-                freshness[name] = engine.index.freshness if engine.index.is_building else "no index"
+                freshness[name] = (
+                    engine.index.live.describe_freshness() if engine.index.live.is_building else "no index"
+                )
         joined = self._repositories.join_freshness(freshness)
         if not present:
-            if not any(self._repositories.ask_all(lambda engine: engine.index.is_building).values()):
+            if not any(self._repositories.ask_all(lambda engine: engine.index.live.is_building).values()):
                 raise NotIndexed(
                     "none of these repositories has an index yet",
                     next_steps=NextStep("index_workspace", "for each of them; it takes seconds"),

@@ -88,7 +88,7 @@ class QueryAnswerer:
 
 
 def _check_index(engine: Engine, *_: str) -> bool:
-    if not engine.index.is_building and not engine.index.is_complete():
+    if not engine.index.live.is_building and not engine.index.is_complete():
         raise DeclinedError
     return True
 

@@ -188,7 +188,7 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
     if case.root is None:
         return
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
-        found = engine.index.find_problems()
+        found = engine.index.store.check()
         store, step = engine.index.store_problem, engine.index.store_step
         damage = [what for what in found if what != store]
         state = None if damage else engine.status()

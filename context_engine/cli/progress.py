@@ -46,7 +46,7 @@ def ensure_index(engine: Engine, nothing: str, question: str = "") -> bool:
     `nothing` completes the message for an interrupt, "nothing searched". With a `question`, the files that hold its
     words are indexed first, and a long run goes on after the answer.
     """
-    if engine.index.is_complete() or engine.index.is_building:
+    if engine.index.is_complete() or engine.index.live.is_building:
         return True
     screen = process_screen()
     screen.note(f"no index of {engine.root} yet: building it once, later it answers at once")

@@ -81,14 +81,7 @@ class IndexService:
             encoder=encoder,
             seed=self._start_from_copy,
         )
-        self._listeners: list[Callable[[], object]] = []
-        self.live = LiveIndex(
-            self.store,
-            self.builder,
-            self.builder.find_stale_files,
-            rest_s=options.sweep_rest_s,
-            on_indexed=self._note_updated,
-        )
+        self.live = LiveIndex(self.store, self.builder, rest_s=options.sweep_rest_s)
 
     # -- building --
 
@@ -111,14 +104,6 @@ class IndexService:
         """Start `update` in a thread; False when a run is in progress. `Engine.status` shows its outcome."""
         return self.live.run_in_background(force=force)
 
-    def subscribe(self, listener: Callable[[], object]) -> None:
-        """Call a listener whenever something may have been indexed, in the thread that did it."""
-        self._listeners.append(listener)
-
-    def clear(self) -> int:
-        """Delete the index (never memories, plans or settings) and return the bytes freed. Raises: StorageBusy."""
-        return self.store.clear()
-
     # -- its state --
 
     def is_available(self) -> bool:
@@ -131,16 +116,6 @@ class IndexService:
     def is_complete(self) -> bool:
         """Return whether every file was indexed once; False during a first run, and when that was stopped."""
         return self.is_available() and bool(self.store.metadata("walked_at"))
-
-    @property
-    def is_building(self) -> bool:
-        """Whether this process is indexing."""
-        return self.live.is_building
-
-    @property
-    def freshness(self) -> str:
-        """How far the index agrees with the files, as far as is known: `fresh`, `3 files edited since index`..."""
-        return self.live.describe_freshness()
 
     @property
     def store_problem(self) -> str:
@@ -184,12 +159,6 @@ class IndexService:
         self._grammars.prepare(names)
         return {name: why for name in names if (why := self._grammars.problem(name))}
 
-    # -- checking --
-
-    def find_problems(self) -> list[str]:
-        """Return what is wrong with the stored index, in words; empty when it is sound. Reads all of it."""
-        return self.store.check()
-
     # -- closing --
 
     def close(self) -> None:
@@ -197,10 +166,6 @@ class IndexService:
         self.live.close()
         self.pool.close()
         self.store.close()
-
-    def _note_updated(self) -> None:
-        for listener in self._listeners:
-            listener()
 
     def _start_from_copy(self, identity: str) -> None:
         """Begin the index with that of the team, else of another work tree of this repository, where there is one."""

@@ -11,7 +11,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.index.build import IndexBuilder
@@ -44,36 +43,17 @@ TIDY_AFTER_S = 3.0
 """After so long without an edit the small segments of edits are merged."""
 
 
-class Sweep(Protocol):
-    """Find files that differ from the index, without opening any."""
-
-    def __call__(self) -> frozenset[str]:
-        """Return paths that differ from what was indexed."""
-
-
 WITHOUT_STORE = ", without the shared store (index_status says why)"
 
 
 class LiveIndex:
     """One workspace's index over time. Thread-safe."""
 
-    def __init__(
-        self,
-        store: EmbeddedStore,
-        builder: IndexBuilder,
-        sweep: Sweep,
-        *,
-        rest_s: float = 0.0,
-        on_indexed: Callable[[], object] = lambda: None,
-    ) -> None:
-        """`rest_s`: how old a look at the files an answer may rest on without saying so.
-
-        `on_indexed` is called whenever something may have been indexed, in the thread that did it.
-        """
-        self._on_indexed = on_indexed
+    def __init__(self, store: EmbeddedStore, builder: IndexBuilder, *, rest_s: float) -> None:
+        """`rest_s`: how old a look at the files an answer may rest on without saying so."""
+        self._listeners: list[Callable[[], object]] = []
         self._store = store
         self._builder = builder
-        self._find_stale_files = sweep
         self._lock = threading.Lock()
         self._run_lock = threading.Lock()
         self._stale: dict[str, int] = {}  # paths, each with the number of the report that named it last
@@ -190,7 +170,7 @@ class LiveIndex:
     def scan(self) -> None:
         """Scan the workspace now."""
         before, began = self._reports, time.monotonic()
-        found = self._find_stale_files()
+        found = self._builder.find_stale_files()
         ended = time.monotonic()
         with self._lock:
             reported_since = {path: report for path, report in self._stale.items() if report > before}
@@ -241,6 +221,14 @@ class LiveIndex:
 
     # -- bringing it up to date --
 
+    def subscribe(self, listener: Callable[[], object]) -> None:
+        """Call a listener whenever something may have been indexed, in the thread that did it."""
+        self._listeners.append(listener)
+
+    def _notify_listeners(self) -> None:
+        for listener in self._listeners:
+            listener()
+
     def run(
         self,
         *,
@@ -274,7 +262,7 @@ class LiveIndex:
             self._run_lock.release()
             with self._wake:
                 self._wake.notify_all()
-            self._on_indexed()
+            self._notify_listeners()
 
     def run_in_background(self, *, force: bool = False) -> bool:
         """Start a full run in the thread; return False when one is running or waiting."""
@@ -343,7 +331,7 @@ class LiveIndex:
             self._builder.index_paths(sorted(path for path in paths if not path.startswith(".git/")))
         self._note_indexed(paths)
         self._untidy = True
-        self._on_indexed()
+        self._notify_listeners()
 
     def _note_indexed(self, paths: Mapping[str, int]) -> None:
         """Note that paths were indexed as they were reported; one that was reported again since is still stale."""

@@ -66,7 +66,7 @@ def test_only_what_differs_is_parsed(first: Path, second: Path, described: list[
         report = engine.index.update()
         assert sorted(described) == ["src/new.py", "src/part5.py"]
         assert (report.added, report.changed, report.removed, report.files) == (1, 1, 1, 12)
-        assert engine.index.find_problems() == []
+        assert engine.index.store.check() == []
         assert engine.index.update().unchanged == 12
 
 

@@ -116,7 +116,7 @@ def test_a_workspace_moves_to_a_database_and_back_by_another_address(tmp_path: P
     for address in addresses:
         with open_engine(root, **address, **name) as engine:
             engine.index.update()
-            found.append((answers(engine, ("lion", "about")), engine.index.find_problems()))
+            found.append((answers(engine, ("lion", "about")), engine.index.store.check()))
     assert found[0] == found[1] == found[2]
     assert found[0][1] == []
 
