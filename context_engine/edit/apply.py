@@ -370,7 +370,7 @@ class Editor:
             number = 0
             if differing:
                 number = self._transactions.write(differing, at=self._now(), session=session)
-        return self._report_written(self._build_result(number, steps, session), session)
+        return self._report_written(number, steps, session)
 
     def move_file(self, path: str, new_path: str, change: FileEdit | None = None) -> tuple[FileEdit, FileEdit]:
         """Prepare another name for a file, its content changed as `change` says; its permissions stay.
@@ -500,7 +500,7 @@ class Editor:
                 )
             steps = self._steps(paths, changes, "")
             self._transactions.write(steps, at=self._now(), session=session, turns=entry.id)
-        return self._report_written(self._build_result(entry.id, steps, session), session)
+        return self._report_written(entry.id, steps, session)
 
     def _choose_entry(self, undo_id: str, wanted: State, session: str) -> JournalEntry:
         entry = self._entry(undo_id) if undo_id else self._journal.newest(wanted, session)
@@ -539,8 +539,9 @@ class Editor:
         names = ", ".join(op.path for op in entry.ops)
         return [f"an edit of {names} was interrupted; {outcome}"] if outcome else []
 
-    def _report_written(self, result: EditResult, session: str) -> EditResult:
+    def _report_written(self, number: int, steps: Sequence[FileStep], session: str) -> EditResult:
         """Report the changed files to the reads of the session and to `on_write`; return the result."""
+        result = self._build_result(number, steps, session)
         changed = [file for file in result.files if file.before != file.after]
         for file in changed:
             self.reads.note_write(session, file)

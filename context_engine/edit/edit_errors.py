@@ -22,7 +22,7 @@ from context_engine.errors import (
     NoMatch,
     WrongEncoding,
 )
-from context_engine.text import shorten_line
+from context_engine.text import LineSpan, shorten_line
 
 # -- placeholder -------------------------------------------------------------------------------------------------------
 
@@ -171,13 +171,10 @@ def no_change_error(why: str) -> NoChange:
     return NoChange(why, suggestion="Leave this edit out, or say what should be different.")
 
 
-def line_range_error(content: FileContent, edit: Edit) -> InvalidLineRange:
+def line_range_error(content: FileContent, asked: LineSpan) -> InvalidLineRange:
     """Return the error that the anchor's range of lines is not in this file."""
-    asked = "none"
-    if edit.line_range:
-        asked = f"{edit.line_range.first}-{edit.line_range.last}"
     return InvalidLineRange(
-        f"the file has {len(content.lines)} lines, and the anchor asks for {asked}",
+        f"the file has {len(content.lines)} lines, and the anchor asks for {asked.first}-{asked.last}",
         suggestion="Lines count from 1; the first comes before the last.",
         details={"lines": len(content.lines)},
     )
@@ -334,7 +331,7 @@ def _similar(content: FileContent, lines: list[str], wanted: list[tuple[int, str
 _NUMBERED = re.compile(r"\A[ \t]*+\d++(?:\t|[ ]*+[|:│→][ \t]?)")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\'": "'", "\\\\": "\\", "\\/": "/"}
 _ESCAPE = re.compile("|".join(map(re.escape, _ESCAPES)))
-_QUOTES = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "′": "'", "″": '"'}
+_QUOTES = str.maketrans("‘’‚′“”„″", "''''\"\"\"\"")
 
 
 def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
@@ -352,7 +349,7 @@ def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
         yield "The target is escaped twice: write line breaks, tabs and quotes as they are."
     if placeholders(target):
         yield "Quote every line: a placeholder for omitted code matches nothing."
-    if (straight := _straight(target)) and _straight(content.norm).find(straight) >= 0:
+    if target.translate(_QUOTES) in content.norm.translate(_QUOTES):
         yield "Only the quotation marks differ: copy them from the file, typographic or straight."
     if not content.is_clean and not target.isascii():
         yield "The file is not UTF-8: only its ASCII characters can be matched."
@@ -362,9 +359,3 @@ def _line_of(content: FileContent, text: str) -> int:
     """Return the first line that contains a text, whatever the whitespace; 0 when there is none."""
     place = next(content.runs([key for key in keys_of(text) if key]), None)
     return content.solid[place] + 1 if place is not None else 0
-
-
-def _straight(text: str) -> str:
-    for typographic, straight in _QUOTES.items():
-        text = text.replace(typographic, straight)
-    return text

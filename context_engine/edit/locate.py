@@ -39,10 +39,9 @@ def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
 
     `edit` has its line ends folded. Raises: NoMatch, MultipleMatches, AnchorFailed, FuzzyUnsafe, InvalidLineRange.
     """
-    if edit.line_range is not None and not 1 <= edit.line_range.first <= edit.line_range.last:
-        raise line_range_error(content, edit)
-    if edit.line_range is not None and edit.line_range.first > len(content.lines):
-        raise line_range_error(content, edit)
+    lines = edit.line_range
+    if lines is not None and not 1 <= lines.first <= min(lines.last, len(content.lines)):
+        raise line_range_error(content, lines)
     if edit.occurrence:
         edit = _restrict_to_occurrence(content, edit)
     limit = ANCHORED_MAX if edit.is_anchored else max(COUNTED_MAX, edit.expected_matches)

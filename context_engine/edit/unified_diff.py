@@ -15,6 +15,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -47,8 +48,8 @@ class EditHunk(NamedTuple):
 def hunks(diff: str) -> list[EditHunk]:
     """Return the hunks of a diff. Raises: InvalidEdit, for a text that is not a unified diff of one file."""
     text = diff.replace("\r\n", "\n")
-    start = text.find("@@") if text.startswith("@@") else text.find("\n@@") + 1
-    if start <= 0 and not text.startswith("@@"):
+    start = f"\n{text}".find("\n@@")
+    if start < 0:
         raise _no_diff("the diff has no hunk", "Begin each hunk with `@@ -1,3 +1,4 @@`, its lines with blank, - or +.")
     if _NEXT_FILE.search(text, start):
         raise _no_diff("the diff changes more than one file", "Send one change for each file.")
@@ -124,21 +125,21 @@ def _hunk(lines: Sequence[str]) -> EditHunk:
 
 def _place_hunk(content: FileContent, hunk: EditHunk, moved: int) -> Edit:
     """Return the edit of one hunk, restricted to its lines. `moved`: how far the hunk before it was from its number."""
-    wanted = hunk.old.removesuffix("\n").split("\n")
-    places = [at + 1 for at in range(len(content.lines) - len(wanted) + 1) if _stands(content, at, wanted)]
-    said = [place for place in (hunk.first + moved, hunk.first) if place in places]
-    edit = Edit(hunk.old, hunk.new, fuzzy=Fuzzy(enabled=False))
     if not hunk.old.strip():
         raise _no_diff("a hunk quotes no line of the file", "Give each hunk a line of context.")
+    edit = Edit(hunk.old, hunk.new, fuzzy=Fuzzy(enabled=False))
+    wanted = hunk.old.removesuffix("\n").split("\n")
+    places = [at + 1 for at in range(len(content.lines) - len(wanted) + 1) if _stands(content, at, wanted)]
     if not places:
         raise edit_errors.no_match_error(content, edit, "the lines of the hunk are not in the file")
+    said = [place for place in (hunk.first + moved, hunk.first) if place in places]
     if not said and len(places) > 1:
         raise _no_diff(
             f"the lines of a hunk stand at {', '.join(map(str, places[:5]))}, and not where it says",
             "Correct the number behind `@@ -`, or give it more lines of context.",
         )
     first = (said or places)[0]
-    return Edit(hunk.old, hunk.new, line_range=LineSpan(first, first + len(wanted) - 1), fuzzy=Fuzzy(enabled=False))
+    return replace(edit, line_range=LineSpan(first, first + len(wanted) - 1))
 
 
 def _stands(content: FileContent, at: int, wanted: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import describe_affected_places
-from context_engine.edit import AnyEdit, Fuzzy, LineEdit, Placement
+from context_engine.edit import AnyEdit, Fuzzy, LineEdit, Placement, content_of
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.secrets import redact_diff, redact_file
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count, split_lines
@@ -335,11 +335,7 @@ def _preview(receipt: "EditResult", chars_max: int, *, as_json: bool) -> str:
 
 def _texts(planned: "EditPlan") -> tuple[str, str]:
     """Return the file before and after, with line feeds as line ends."""
-    parts, at = [], 0
-    for patch in planned.patches:
-        parts += [planned.content.text[at : patch.start], patch.text]
-        at = patch.stop
-    return planned.content.norm, "".join([*parts, planned.content.text[at:]]).replace("\r\n", "\n")
+    return planned.content.norm, content_of(planned.data).norm
 
 
 # -- rename_symbol ----------------------------------------------------------------------------------------------------
