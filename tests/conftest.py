@@ -17,8 +17,10 @@ settings.register_profile("quick", max_examples=40, deadline=None, suppress_heal
 settings.register_profile("thorough", max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-# Hundreds of tests start `ctx`; without compiled modules each start takes twice as long.
+# Hundreds of tests start `ctx`; without compiled modules each start takes twice as long. And pytest rewrites the
+# assertions of 350 files in each of its workers, for nine seconds, unless it may keep them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # What the user of this machine remembers and has set is not part of a test.
 _HOME = tempfile.TemporaryDirectory(prefix="ctx-tests-", ignore_cleanup_errors=True)
