@@ -24,11 +24,7 @@ from context_engine.errors import (
     NotIndexed,
     SymbolNotFound,
 )
-from context_engine.index import (
-    REPOSITORY_SEPARATOR,
-    IndexService,
-    UnionSnapshot,
-)
+from context_engine.index import REPOSITORY_SEPARATOR, IndexService, UnionSnapshot
 from context_engine.memory import KnowledgeQuery, KnowledgeResults
 from context_engine.model import (
     Answer,
@@ -61,23 +57,14 @@ class MultiRepo(Workspace):
 
     def __init__(self, engines: Mapping[str, Engine], absent: Mapping[str, str] | None = None) -> None:
         """Use at least one Engine. `absent` are others that are unavailable, and why: each answer reports them."""
-        repositories = EngineSet(dict(engines), dict(absent or {}))
-        self.engines, self.absent = repositories.engines, repositories.absent
+        self.engines, self.absent = dict(engines), dict(absent or {})
         self.settings = next(iter(self.engines.values())).settings
-        self.index = MultiRepoIndex(repositories)
-        self.search = MultiRepoSearch(repositories)
-        self.text_search = MultiRepoTextSearch(repositories)
-        self.symbols = MultiRepoSymbols(repositories)
-        self.files = MultiRepoFiles(repositories)
-        self.memory = MultiRepoMemory(repositories, self.search)
-
-
-class EngineSet:
-    """The Engines by name: resolves paths to them and collects their answers."""
-
-    def __init__(self, engines: dict[str, Engine], absent: dict[str, str]) -> None:
-        self.engines = engines
-        self.absent = absent
+        self.index = MultiRepoIndex(self)
+        self.search = MultiRepoSearch(self)
+        self.text_search = MultiRepoTextSearch(self)
+        self.symbols = MultiRepoSymbols(self)
+        self.files = MultiRepoFiles(self)
+        self.memory = MultiRepoMemory(self)
 
     def named_by(self, path: str) -> tuple[str, Engine, str]:
         """Return the repository that a path names, and the rest of the path. Raises: InvalidPath."""
@@ -117,22 +104,26 @@ class EngineSet:
         return format_freshness({**by_name, **self.absent})
 
 
-class MultiRepoIndex(IndexService):
-    """The indexes of all of them."""
+class MultiRepoService:
+    """A service of all of them, in place of that of one."""
 
-    def __init__(self, repositories: EngineSet) -> None:
+    def __init__(self, repositories: MultiRepo) -> None:
         self._repositories = repositories
+
+
+class MultiRepoIndex(MultiRepoService, IndexService):
+    """The indexes of all of them."""
 
     def indexed_at(self) -> str:
         """Return when the repository indexed longest ago was last indexed as a whole; empty when one never was."""
         return min(self._repositories.ask_all(lambda engine: engine.index.indexed_at()).values())
 
 
-class MultiRepoSearch(SearchService):
+class MultiRepoSearch(MultiRepoService, SearchService):
     """One ranking over all of them."""
 
-    def __init__(self, repositories: EngineSet) -> None:
-        self._repositories = repositories
+    def __init__(self, repositories: MultiRepo) -> None:
+        super().__init__(repositories)
         self._lock = threading.Lock()
         self._joint: Searcher | None = None
         self._usage: tuple[dict[str, Mapping[str, float]], dict[str, float]] = ({}, {})
@@ -206,11 +197,8 @@ class MultiRepoSearch(SearchService):
             return joined
 
 
-class MultiRepoTextSearch(TextScanner):
+class MultiRepoTextSearch(MultiRepoService, TextScanner):
     """Exact text in all of them."""
-
-    def __init__(self, repositories: EngineSet) -> None:
-        self._repositories = repositories
 
     def scan(self, query: TextQuery, **options: Any) -> Scan:
         """Find which files of any of them have matching lines."""
@@ -231,38 +219,29 @@ class MultiRepoTextSearch(TextScanner):
 
     def lines(self, query: TextQuery, parts: Sequence[TextPart], **options: Any) -> dict[RelPath, list[TextLine]]:
         """Return the matching lines of some files."""
-        return self._read_own(parts, query, lambda one, asked, own: one.lines(asked, own, **options))
+        return self._read_own(parts, lambda scanner, own: scanner.lines(query, own, **options))
 
     def keyword_lines(
         self, query: TextQuery, parts: Sequence[TextPart], **options: Any
     ) -> dict[RelPath, list[TextLine]]:
         """Return the lines of some files with each keyword."""
-        return self._read_own(parts, query, lambda one, asked, own: one.keyword_lines(asked, own, **options))
+        return self._read_own(parts, lambda scanner, own: scanner.keyword_lines(query, own, **options))
 
     def _read_own(
-        self,
-        parts: Sequence[TextPart],
-        query: TextQuery,
-        read: Callable[[TextScanner, TextQuery, list[TextPart]], dict[RelPath, list[TextLine]]],
+        self, parts: Sequence[TextPart], read: Callable[[TextScanner, list[TextPart]], dict[RelPath, list[TextLine]]]
     ) -> dict[RelPath, list[TextLine]]:
         """Ask each repository for its own files; return them in the order of `parts`."""
-        name, rest = split_path(query.under)
-        asked = replace(query, under=rest) if name in self._repositories.engines else query
         found: dict[RelPath, list[TextLine]] = {}
         for name, engine in self._repositories.engines.items():
             own = [replace(part, path=path_of_listing(path)) for part in parts for path in paths_in(name, [part.path])]
             if own:
-                found |= {
-                    _qualify_path(name, path): lines for path, lines in read(engine.text_search, asked, own).items()
-                }
+                by_path = read(engine.text_search, own)
+                found |= {_qualify_path(name, path): lines for path, lines in by_path.items()}
         return {part.path: found.get(part.path, []) for part in parts}
 
 
-class MultiRepoSymbols(SymbolService):
+class MultiRepoSymbols(MultiRepoService, SymbolService):
     """Definitions in all of them, and imports inside each."""
-
-    def __init__(self, repositories: EngineSet) -> None:
-        self._repositories = repositories
 
     def find(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
         """Find where a name is defined in any of them, in the order of one."""
@@ -326,11 +305,8 @@ class MultiRepoSymbols(SymbolService):
         return tuple(found)
 
 
-class MultiRepoFiles(WorkspaceFiles):
+class MultiRepoFiles(MultiRepoService, WorkspaceFiles):
     """The files of all of them."""
-
-    def __init__(self, repositories: EngineSet) -> None:
-        self._repositories = repositories
 
     def read(self, path: str, **options: Any) -> FileText:
         """Read one file. Raises also: InvalidPath without a repository."""
@@ -338,12 +314,8 @@ class MultiRepoFiles(WorkspaceFiles):
         return _qualify(name, engine.files.read(rest, **options))
 
 
-class MultiRepoMemory:
+class MultiRepoMemory(MultiRepoService):
     """What is known of all of them."""
-
-    def __init__(self, repositories: EngineSet, search: MultiRepoSearch) -> None:
-        self._repositories = repositories
-        self._search = search
 
     def get_project_knowledge(self, wait_s: float = 0.0) -> ProjectKnowledge:
         """Return what all teams remember, and how tokens are counted; the history of each stays with its repository."""
@@ -358,7 +330,7 @@ class MultiRepoMemory:
             return sorted(found, key=lambda row: -row.score)[:limit]
 
         def localise(query: Query) -> Sequence[tuple[str, float]]:
-            return [(hit.chunk.path, hit.score) for hit in self._search.find(query).hits]
+            return [(hit.chunk.path, hit.score) for hit in self._repositories.search.find(query).hits]
 
         return ProjectKnowledge(None, recall, localise, any(team.is_partial for team in teams.values()))
 
