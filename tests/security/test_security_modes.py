@@ -17,6 +17,7 @@ import pytest
 
 from context_engine.errors import HostError
 from context_engine.storage import close_to_others, index_folders
+from tests.support import preloaded
 from tests.support.daemons import DaemonHome
 from tests.support.trees import commit, repository, tree
 
@@ -39,6 +40,11 @@ COMMANDS = [
     ["call", "reactive_review_pr", {"base_ref": "HEAD~1", "commit_hash": "HEAD"}],
     ["token", "create", "ann", "--project", "*"],
 ]
+WITHOUT_UMASK = """
+import os, runpy
+os.umask(0)
+runpy.run_module("context_engine", run_name="__main__", alter_sys=True)
+"""
 PRIVATE_STATE = ("journal.db", "state.db", "secrets.key", "locks")
 
 
@@ -59,10 +65,9 @@ def home(tmp_path: Path) -> Iterator[DaemonHome]:
 
 def run(home: DaemonHome, root: Path, *words: Any, stdin: str = "") -> str:
     """What a command prints, in a process without a umask."""
-    command = [sys.executable, "-m", "context_engine", *(json.dumps(w) if isinstance(w, Mapping) else w for w in words)]
-    done = subprocess.run(
-        command, cwd=root, env=home.env, input=stdin, text=True, capture_output=True, check=False, umask=0
-    )
+    given = [json.dumps(word) if isinstance(word, Mapping) else word for word in words]
+    command = [sys.executable, "-c", WITHOUT_UMASK, *given]
+    done = preloaded.run(command, cwd=root, env=home.env, input=stdin, text=True, capture_output=True, check=False)
     assert done.returncode == 0, (words, done.stdout, done.stderr)
     return done.stdout
 
