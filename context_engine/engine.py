@@ -20,7 +20,7 @@ from context_engine.engine_parts import (
     read_embedder_config,
     read_status,
 )
-from context_engine.index import EmbeddedStore, IndexOptions, IndexService, StaticEncoder, load_languages
+from context_engine.index import EmbeddedStore, IndexService, StaticEncoder, load_languages
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
 from context_engine.references import ExternalEdges, open_symbols
@@ -322,8 +322,9 @@ class Engine(Workspace):
             encoder,
             store=store,
             git=self.git,
-            now=self.now,
-            options=IndexOptions(settings.workers, settings.index_bytes_max, settings.staleness_ms / 1_000),
+            workers=settings.workers,
+            bytes_max=settings.index_bytes_max,
+            sweep_rest_s=settings.staleness_ms / 1_000,
         )
 
     def _create_embeddings(self, encoder: StaticEncoder | None) -> EmbeddingService:

@@ -189,7 +189,7 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
         return
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
         found = engine.index.store.check()
-        store, step = engine.index.store_problem, engine.index.store_step
+        store, step = engine.index.store_problem, engine.index.STORE_STEP
         damage = [what for what in found if what != store]
         state = None if damage else engine.status()
     if store:

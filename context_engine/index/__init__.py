@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from context_engine.index.encoder import StaticEncoder
     from context_engine.index.file_roles import ROLES, Role, role_of
-    from context_engine.index.index_service import IndexOptions, IndexService
+    from context_engine.index.index_service import IndexService
     from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts

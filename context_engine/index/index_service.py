@@ -11,7 +11,6 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError
@@ -26,25 +25,18 @@ from context_engine.languages import OWN_FOLDER, Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
 from context_engine.repo import Git, Root
 from context_engine.storage import workspace_id
-from context_engine.timestamps import Now, format_utc
+from context_engine.timestamps import format_utc
 
 WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""
-STORE_STEP = "Check CTX_STORE_URL (host, port, user, password) and that the database runs, or leave it empty."
 SKIPPED_EXAMPLES_MAX = 20
-
-
-@dataclass(frozen=True, slots=True)
-class IndexOptions:
-    """How an index is built: processes (negative: by the machine), the largest file, the pause between two sweeps."""
-
-    workers: int
-    bytes_max: int
-    sweep_rest_s: float
 
 
 class IndexService:
     """Owns the store of an index, the processes that fill it, and the live index that answers from it. Thread-safe."""
+
+    STORE_STEP = "Check CTX_STORE_URL (host, port, user, password) and that the database runs, or leave it empty."
+    """The next step about `store_problem`."""
 
     def __init__(
         self,
@@ -56,32 +48,33 @@ class IndexService:
         *,
         store: EmbeddedStore,
         git: Git,
-        now: Now,
-        options: IndexOptions,
+        workers: int,
+        bytes_max: int,
+        sweep_rest_s: float,
     ) -> None:
-        """`cache_folder` is that of this workspace. The store is closed with this. Nothing is read or built yet."""
+        """`cache_folder` is that of this workspace. The store is closed with this. Nothing is read or built yet.
+
+        `workers` are processes, negative: as many as fit the machine; `sweep_rest_s` is the pause between two sweeps.
+        """
         self._root = root
         self._cache_folder = cache_folder
         self._languages = languages
         self._grammars = grammars
         self._git = git
-        self._now = now
-        self._bytes_max = options.bytes_max
+        self._bytes_max = bytes_max
         self.store = store
-        self.pool = WorkerPool(
-            _worker_count(options.workers), grammars_folder=str(grammars.folder), root=str(root.path)
-        )
+        self.pool = WorkerPool(_worker_count(workers), grammars_folder=str(grammars.folder), root=str(root.path))
         self.builder = IndexBuilder(
             root.path,
             self.store,
             languages,
             grammars,
             self.pool,
-            bytes_max=options.bytes_max,
+            bytes_max=bytes_max,
             encoder=encoder,
             seed=self._start_from_copy,
         )
-        self.live = LiveIndex(self.store, self.builder, rest_s=options.sweep_rest_s)
+        self.live = LiveIndex(self.store, self.builder, rest_s=sweep_rest_s)
 
     # -- building --
 
@@ -127,12 +120,7 @@ class IndexService:
         """`store_problem` with what follows from it and the next step, in words for any surface; empty like it."""
         if not self.store_problem:
             return ""
-        return f"{self.store_problem}; answers come from the index of this machine. {self.store_step}"
-
-    @property
-    def store_step(self) -> str:
-        """The next step about `store_problem`; empty like it."""
-        return STORE_STEP if self.store_problem else ""
+        return f"{self.store_problem}; answers come from the index of this machine. {self.STORE_STEP}"
 
     def indexed_at(self) -> str:
         """Return when the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""
@@ -171,7 +159,7 @@ class IndexService:
         """Begin the index with that of the team, else of another work tree of this repository, where there is one."""
         if self.store.start_from_team(identity):
             return
-        trees = Git(self._root.path).other_work_trees(unless=OWN_FOLDER)
+        trees = self._git.other_work_trees(unless=OWN_FOLDER)
         indexes = [self._cache_folder.parent / workspace_id(Path(tree)) for tree in trees]
         seed(self.store, [index for index in indexes if index != self._cache_folder], identity)
 

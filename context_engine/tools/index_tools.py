@@ -99,7 +99,7 @@ def index_status(
     """
     row = status_row(engine.status())
     if engine.index.store_problem:
-        row["next"] = engine.index.store_step
+        row["next"] = engine.index.STORE_STEP
     if call.chunks:
         chunks = call.chunks().status()
         row["chunk_files"] = drop_empty(

@@ -92,7 +92,7 @@ class StandIn:
     hold: threading.Event | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     store_problem: str = ""
-    store_step: str = ""
+    STORE_STEP: str = ""
     store_warning: str = ""
 
     def __post_init__(self) -> None:
