@@ -253,6 +253,7 @@ VERSION_EDITS_MAX = 200
 """Edits through which a past version is looked for: as many as the local page lists."""
 READS_MAX = 100_000
 """Beyond these the oldest reads are forgotten; an edit of such a file only loses a warning."""
+LIST_EDITS = NextStep("undo_edit", "to see what can be undone", {"list": True})
 CHANGED_SINCE = "was changed by another session or program after you read it"
 
 _IS_HASH = re.compile(r"[0-9a-f]{12,64}").fullmatch
@@ -402,7 +403,7 @@ class Editor:
         if entry is None or entry.state == "open":
             raise InvalidArgument(
                 f"there is no edit {undo_id[:20]!r}",
-                next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
+                next_steps=LIST_EDITS,
             )
         paths = {op.path for op in entry.ops}
         outlines = self._journal.entries(VERSION_EDITS_MAX)
@@ -496,7 +497,7 @@ class Editor:
             if self._journal.entry(entry.id) != entry:
                 raise StaleFile(
                     f"another session has just undone or redone edit {entry.id}",
-                    next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
+                    next_steps=LIST_EDITS,
                 )
             steps = self._steps(paths, changes, "")
             self._transactions.write(steps, at=self._now(), session=session, turns=entry.id)
@@ -509,7 +510,7 @@ class Editor:
         verb = "undone" if wanted == "done" else "done again"
         raise InvalidArgument(
             f"edit {undo_id} cannot be {verb}" if undo_id else f"there is nothing to be {verb}",
-            next_steps=NextStep("undo_edit", "to see what can be undone", {"list": True}),
+            next_steps=LIST_EDITS,
             details={"undo_id": undo_id},
         )
 

@@ -18,7 +18,7 @@ from posixpath import basename, splitext
 from context_engine.edit import edit_errors
 from context_engine.edit.apply import Editor, EditResult
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
+from context_engine.edit.file_edit import FileEdit, check_labels, delete_file, edit_file, refuse_labels, write_file
 from context_engine.edit.model import AnyEdit, Edit
 from context_engine.edit.module_rename import ModuleRenamer
 from context_engine.edit.patch import EditPlan, plan
@@ -27,27 +27,15 @@ from context_engine.edit.rename_uses import RenameFiles
 from context_engine.edit.symbol_edits import resolve_symbols
 from context_engine.edit.syntax_check import find_new_errors
 from context_engine.edit.unified_diff import edits_of_diff
-from context_engine.errors import InvalidEdit, TooLarge
+from context_engine.errors import TooLarge
 from context_engine.index import LiveIndex
 from context_engine.languages import Grammars, Languages
 from context_engine.model import TextQuery
 from context_engine.references import SymbolService
 from context_engine.repo import FileLister, WorkspaceFiles
 from context_engine.search import AccessKind, FileUsage, TextScanner
-from context_engine.secrets import count_labels, redact_file
+from context_engine.secrets import count_labels
 from context_engine.storage import STATE_FOLDER
-
-# -- edit request ------------------------------------------------------------------------------------------------------
-
-# Turn the edits that a caller requests into a plan: look up symbols, protect masked secrets.
-#
-# Replies show labels in the place of secrets. An edit that contained such a label would overwrite the secret with it,
-# so it is refused.
-
-AROUND_SECRETS = (
-    "Leave the line with the secret out: edit the lines around it, and let the user change the secret."
-    " Where the label is meant as text, of a document or a test, repeat the call with labels_are_text: true."
-)
 
 
 def plan_file(
@@ -69,41 +57,11 @@ def plan_file(
 
         def check(_: int, edit: Edit) -> None:
             quoted = count_labels(edit.target + edit.before + edit.after)
-            _refuse_labels([label for label in quoted if label not in file])
+            refuse_labels([label for label in quoted if label not in file])
             check_labels(edit.target, edit.replacement, file, are_text=labels_are_text)
 
         edit_errors.for_each_edit(quoting, check)
     return plan(data, quoting)
-
-
-def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> None:
-    """Refuse a text with labels of masked secrets that the one it replaces does not have. Raises: InvalidEdit.
-
-    A label that the file contains as text may be written again, and any label where the caller says that they
-    `are_text`; but never one that replies show for a secret of this file.
-    """
-    if added := count_labels(new) - count_labels(old):
-        masks = count_labels(redact_file(file)) - count_labels(file)
-        _refuse_labels([label for label in added if label in masks or not (are_text or label in file)])
-
-
-def change_whole_file(change: FileEdit, text: str, *, labels_are_text: bool = False) -> FileEdit:
-    """Return the change that gives a file this text, unless it would add the label of a masked secret."""
-
-    def plan(data: bytes | None) -> EditPlan:
-        if count_labels(text):
-            old = content_of(data or b"").text
-            check_labels(old, text, old, are_text=labels_are_text)
-        return change.plan(data)
-
-    return replace(change, plan=plan)
-
-
-def _refuse_labels(labels: Sequence[str]) -> None:
-    if labels:
-        raise InvalidEdit(
-            f"{labels[0]} is shown in replies for a secret, and would overwrite it", suggestion=AROUND_SECRETS
-        )
 
 
 # -- edit service ------------------------------------------------------------------------------------------------------
@@ -158,8 +116,7 @@ class EditService(Editor):
         self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "", labels_are_text: bool = False
     ) -> FileEdit:
         """Prepare the whole text of a new or existing file; an existing one keeps its encoding and line ends."""
-        change = write_file(path, text, overwrite=overwrite, expected_hash=expected_hash)
-        return change_whole_file(change, text, labels_are_text=labels_are_text)
+        return write_file(path, text, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text)
 
     def change_by_diff(self, path: str, diff: str, *, expected_hash: str = "") -> FileEdit:
         """Prepare the change of a file that a unified diff describes."""

@@ -9,16 +9,18 @@ b'\xef\xbb\xbfone\r\ntwo\r\n'
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 
 from context_engine.edit.delta import Delta, apply_delta, make_delta, relocate_delta, reverse_delta
+from context_engine.edit.file_content import content_of
 from context_engine.edit.journal import Op
 from context_engine.edit.patch import EditPlan
-from context_engine.errors import BugError, InvalidArgument, StaleFile, StorageCorrupt
+from context_engine.errors import BugError, InvalidArgument, InvalidEdit, StaleFile, StorageCorrupt
 from context_engine.repo import encode_as
+from context_engine.secrets import count_labels, redact_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,20 @@ def edit_file(path: str, plan: Callable[[bytes], EditPlan], *, expected_hash: st
     return FileEdit(path, lambda data: plan(data or b""), expected_hash)
 
 
-def write_file(path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> FileEdit:
-    """Give a new or existing file this text. An existing one keeps its encoding, its byte order mark and line ends."""
+def write_file(
+    path: str, text: str, *, overwrite: bool = True, expected_hash: str = "", labels_are_text: bool = False
+) -> FileEdit:
+    """Give a new or existing file this text. An existing one keeps its encoding, its byte order mark and line ends.
+
+    `labels_are_text`: see `check_labels`.
+    """
 
     def plan(old: bytes | None) -> EditPlan:
         if old is not None and not overwrite:
             raise _exists_already(path, "Edit it with edit_file, or allow overwriting.")
+        if count_labels(text):
+            before = content_of(old or b"").text
+            check_labels(before, text, before, are_text=labels_are_text)
         return replace_whole(encode_as(path, text, old))
 
     return FileEdit(path, plan, expected_hash, creates=True)
@@ -130,3 +140,33 @@ def _apply_delta(delta: Delta, data: bytes) -> bytes | None:
         return apply_delta(delta, data)
     except ValueError:
         return None
+
+
+# -- labels of secrets -------------------------------------------------------------------------------------------------
+
+# Replies show labels in the place of secrets. An edit that contained such a label would overwrite the secret with it,
+# so it is refused.
+
+AROUND_SECRETS = (
+    "Leave the line with the secret out: edit the lines around it, and let the user change the secret."
+    " Where the label is meant as text, of a document or a test, repeat the call with labels_are_text: true."
+)
+
+
+def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> None:
+    """Refuse a text with labels of masked secrets that the one it replaces does not have. Raises: InvalidEdit.
+
+    A label that the file contains as text may be written again, and any label where the caller says that they
+    `are_text`; but never one that replies show for a secret of this file.
+    """
+    if added := count_labels(new) - count_labels(old):
+        masks = count_labels(redact_file(file)) - count_labels(file)
+        refuse_labels([label for label in added if label in masks or not (are_text or label in file)])
+
+
+def refuse_labels(labels: Sequence[str]) -> None:
+    """Refuse these labels, if there are any. Raises: InvalidEdit."""
+    if labels:
+        raise InvalidEdit(
+            f"{labels[0]} is shown in replies for a secret, and would overwrite it", suggestion=AROUND_SECRETS
+        )

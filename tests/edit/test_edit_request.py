@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.edit_service import change_whole_file, check_labels, plan_file
-from context_engine.edit.file_edit import write_file
+from context_engine.edit.edit_service import plan_file
+from context_engine.edit.file_edit import check_labels, write_file
 from context_engine.edit.model import AnyEdit, Edit, SymbolEdit
 from context_engine.errors import CallError, InvalidEdit, MultipleMatches, NoMatch
 from context_engine.secrets import count_labels, redact
@@ -86,16 +86,16 @@ def test_a_label_that_replies_show_for_a_secret_of_the_file_is_never_written() -
     "label", ["[REDACTED:x:1]", "[REDACTED]", "[REDACTED:github-token:0a1b2c]", "[masked corporate token]"]
 )
 def test_an_invented_label_is_refused_unless_the_caller_says_that_it_is_text(label: str) -> None:
-    new = change_whole_file(write_file("a.md", f"{label}\n"), f"{label}\n")
+    new = write_file("a.md", f"{label}\n")
     with pytest.raises(InvalidEdit, match="is shown in replies") as caught:
         new.plan(None)
     assert "labels_are_text: true" in caught.value.suggestion
-    assert change_whole_file(write_file("a.md", label), label, labels_are_text=True).plan(None).data == label.encode()
+    assert write_file("a.md", label, labels_are_text=True).plan(None).data == label.encode()
     assert became("x\n", Edit("x", label), labels_are_text=True) == f"{label}\n"
 
 
 def test_a_whole_file_may_hold_labels_that_it_held() -> None:
-    change = change_whole_file(write_file("a.md", f"{MASK}\n"), f"{MASK}\n")
+    change = write_file("a.md", f"{MASK}\n")
     assert change.plan(f"see {MASK}".encode()).data == f"{MASK}\n".encode()
     for old in (None, b"", b"postgres://app:Tr0ub4dor@db/app\n"):
         with pytest.raises(InvalidEdit):
