@@ -129,14 +129,6 @@ def test_where_nobody_can_be_asked_nothing_is_deleted_unasked(root: Path, ctx: R
     assert ctx("memory", "show", memory)[0] == 2
 
 
-def test_no_memory_steers_the_terminal(root: Path, ctx: Run) -> None:
-    memory = added(ctx, "facts", "a\x1b[31mred\u202e [bold]b[/bold]", "--title", "x\x1b]0;evil\x07 [red]y[/red]")
-    for words in (("list",), ("show", memory), ("search", "red")):
-        _, out, err = ctx("memory", *words)
-        assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}
-    assert "[bold]b[/bold]" in ctx("memory", "show", memory)[1]
-
-
 # -- knowing ----------------------------------------------------------------------------------------------------------
 
 

@@ -128,15 +128,6 @@ def test_history_and_differences_are_shown(root: Path, ctx: Run) -> None:
     assert "Version 1 to 2" in ctx("diff", "money", 1, 2)[1]
 
 
-def test_no_title_steers_the_terminal(root: Path, ctx: Run) -> None:
-    kept(root, plan(step("s1", title="a\x1b[31mred\u202e [bold]b[/bold]"), goal="x\x1b]0;evil\x07 [red]y[/red]"))
-    for words in (("list",), ("show",), ("progress",), ("history",)):
-        code, out, err = ctx(*words)
-        assert code == 0
-        assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}
-    assert "[bold]b[/bold]" in ctx("progress")[1]
-
-
 # -- progress ---------------------------------------------------------------------------------------------------------
 
 

@@ -185,18 +185,3 @@ def test_no_call_is_lost_when_the_daemon_is_killed(home: DaemonHome, tmp_path: P
             assert wire.end() == 0
         wait_for(lambda: not home.pids())
     home.start()
-
-
-def test_servers_that_start_at_once_start_one_daemon(tmp_path: Path, shop: Path) -> None:
-    home = DaemonHome(tmp_path)
-    try:
-        with ExitStack() as stack:
-            clients = [stack.enter_context(serve(home, shop)) for _ in range(5)]
-            for client in clients:
-                client.shake_hands()
-                assert "shop/till.py" in client.text("find_symbol", name="add_up")
-            found = wait_for(lambda: home.ask(kind="status", ready=True))  # a slow start leaves servers on their own
-            assert found["sessions"] <= 5
-            assert home.pids() == {found["pid"]}
-    finally:
-        home.end()

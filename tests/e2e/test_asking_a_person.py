@@ -16,8 +16,7 @@ from context_engine import tools
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import UserQuestion, tool
 from tests.e2e.wire import HERE
-from tests.server.test_http_server import serving
-from tests.support.serving import connected_to
+from tests.support.serving import connected_to, serving
 from tests.support.stdio_clients import StdioServerParameters, stdio_client
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

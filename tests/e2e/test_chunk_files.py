@@ -85,11 +85,6 @@ def test_tags_are_all_asked_for_and_an_unknown_one_finds_nothing_but_its_neighbo
     assert "python" in unknown["near_tags"]
 
 
-def test_an_empty_question_is_malformed_and_a_limit_out_of_range_is_moved_into_it(wire: Wire) -> None:
-    assert wire.ask("tools/call", {"name": "cortex_search", "arguments": {"query": ""}})["error"]["code"] == -32602
-    assert len(titles(wire, "order", limit=0)) == 1
-
-
 def test_the_status_names_the_folder_its_kinds_and_the_model(wire: Wire, folder: Path) -> None:
     state = told(wire, "index_status")["chunk_files"]
     assert state["folder"] == str(folder.resolve())

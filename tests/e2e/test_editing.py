@@ -12,11 +12,8 @@ import pytest
 
 from tests.e2e.conftest import FILES, planted
 from tests.e2e.wire import Wire, told
-from tests.server.test_http_server import serving
 from tests.support.engines import open_engine
-from tests.support.serving import connected_to
-
-KEY = "sk-ant-" + "Zq3vN8xT1mB6wR4yK9pL2cD7"
+from tests.support.serving import connected_to, serving
 
 
 @pytest.fixture(scope="module")
@@ -88,19 +85,6 @@ def test_two_servers_edit_one_file_at_once_and_no_edit_is_lost(wires: tuple[Wire
     )
 
 
-def test_a_dry_run_writes_nothing_and_masks_secrets_and_a_mask_is_never_written(wire: Wire, root: Path) -> None:
-    (root / "client.py").write_text(f'KEY = "{KEY}"\nTIMEOUT_S = 10\n')
-    edits = [{"target": "TIMEOUT_S = 10", "replace": "TIMEOUT_S = 20"}]
-    preview = wire.text("edit_file", path="client.py", edits=edits, dryRun=True)
-    assert "-TIMEOUT_S = 10\n+TIMEOUT_S = 20" in preview
-    assert KEY not in preview
-    shown = wire.text("read_file", path="client.py").split("\n")[1]
-    assert shown == 'KEY = "[masked api key]"'
-    error = refused(wire, "edit_file", path="client.py", edits=[{"target": shown, "replace": f"{shown}  # a key"}])
-    assert (error["code"], KEY in json.dumps(error)) == ("INVALID_EDIT", False)
-    assert (root / "client.py").read_text() == f'KEY = "{KEY}"\nTIMEOUT_S = 10\n'
-
-
 def test_an_edit_is_undone_by_the_next_server_and_done_again(root: Path, own_places: None) -> None:
     before = (root / "web/cart.ts").read_bytes()
     with Wire(root) as wire:
@@ -138,5 +122,5 @@ def test_over_http_each_session_takes_back_its_own_edits(tmp_path: Path, own_pla
             await nobody.call_tool("undo_edit", {})
         assert (root / "till/orders.py").read_text() == FILES["till/orders.py"]
 
-    with open_engine(root, flush=False) as engine, serving(engine) as base:  # ty: ignore[invalid-argument-type]
+    with open_engine(root, flush=False) as engine, serving(engine) as base:
         anyio.run(body, base)

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from context_engine import __version__, tools
+from context_engine import tools
 from context_engine.cli.app import app
-from context_engine.server import PROFILES
 from tests.e2e.conftest import planted
 from tests.e2e.wire import HERE, Wire, told
 from tests.support.daemons import wait_for
@@ -37,7 +36,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "node_modules" / "lamp" / "index.js").write_text("export function hash_password() {}\n")
     (root / "vendored.py").write_text("def vendored():\n    return 1\n")
     (root / ".augmentignore").write_text("vendored.py\n")
-    (root / "big.py").write_text("".join(f"def big_{n}():\n    return {n}\n\n\n" for n in range(35_000)))
     return root
 
 
@@ -89,18 +87,6 @@ def test_a_symbol_is_found_with_its_callers(wire: Wire) -> None:
     assert "till/orders.py" in wire.text("trace", path="till/auth.py", direction="importers")
 
 
-def test_files_are_read_and_listed(wire: Wire) -> None:
-    header, span, first, *_ = wire.text("get_file", path="till/orders.py", startLine=1, endLine=3).split("\n")
-    assert header.startswith("till/orders.py · 13 lines · sha256 ")
-    assert span == "@@ 1-3"
-    assert first == '"""Orders and what they cost."""'
-    with_deps = told(wire, "read_file", path="till/orders.py", includeDeps=True)
-    assert [each["path"] for each in with_deps["dependencies"]] == ["till/auth.py"]
-    tree = wire.text("list_directory")
-    assert "├── till/" in tree
-    assert "ignored.log" not in tree
-
-
 def test_the_metrics_count_what_the_session_did(wire: Wire) -> None:
     wire.call("read_file", path="missing.py")
     stats = told(wire, "index_status", include_stats=True)["stats"]
@@ -111,62 +97,15 @@ def test_the_metrics_count_what_the_session_did(wire: Wire) -> None:
 # -- reading --
 
 
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        ("../outside.py", "INVALID_PATH"),
-        ("till/../../outside.py", "INVALID_PATH"),
-        ("/etc/passwd", "INVALID_PATH"),
-        ("till", "INVALID_PATH"),
-        ("a\x00b", "INVALID_PATH"),
-        (".env", "ACCESS_DENIED"),
-        (".git/config", "ACCESS_DENIED"),
-        (".git/HEAD", "ACCESS_DENIED"),
-        ("till/missing.py", "FILE_NOT_FOUND"),
-        ("", "INVALID_ARGUMENT"),
-    ],
-)
-def test_a_path_that_must_not_be_read_is_refused_with_its_code_and_a_way_on(wire: Wire, path: str, code: str) -> None:
-    error = refused(wire, "read_file", path=path)
-    assert error["code"] == code
-    assert error["suggestion"]
-    assert "hunter2" not in json.dumps(error)
-
-
 def test_a_path_is_required_and_a_missing_file_is_named(wire: Wire) -> None:
     assert refused(wire, "read_file")["code"] == "INVALID_ARGUMENT"
     assert "till/oders.py" in refused(wire, "read_file", path="till/oders.py")["message"]
     assert "till/orders.py" in refused(wire, "read_file", path="till/oders.py")["suggestion"]
 
 
-def test_a_range_that_is_not_in_the_file_is_refused_with_its_length(wire: Wire) -> None:
-    for first, last in ((99, 100), (9, 3)):
-        error = refused(wire, "read_file", path="till/orders.py", start_line=first, end_line=last)
-        assert error["code"] == "INVALID_LINE_RANGE"
-        assert error["details"]["lines"] == 13
-        assert "13" in error["suggestion"]
-
-
 def test_a_path_inside_may_be_absolute_and_what_only_looks_secret_is_read(wire: Wire, root: Path) -> None:
     assert wire.text("read_file", path=str(root / "till" / "auth.py")) == wire.text("read_file", path="till/auth.py")
     assert "on: push" in wire.text("read_file", path=".github/ci.yml")
-
-
-@pytest.mark.parametrize("name", ["read_file", "get_file"])
-def test_a_file_is_read_whole_by_either_name(wire: Wire, root: Path, name: str) -> None:
-    header, text = wire.text(name, path="till/auth.py").split("\n", 1)
-    assert header.startswith("till/auth.py · ")
-    assert text.rstrip("\n") == (root / "till" / "auth.py").read_text().rstrip("\n")
-
-
-def test_a_file_over_a_megabyte_is_outlined_and_read_in_parts(wire: Wire, root: Path) -> None:
-    assert (root / "big.py").stat().st_size > 1_000_000
-    assert "return 30000" in wire.text("read_file", path="big.py", start_line=120_001, end_line=120_003)
-    shown = wire.text("read_file", path="big.py")
-    assert shown.startswith("big.py · ")
-    assert "def big_0()" in shown
-    assert "return 0" not in shown
-    assert "read parts of it by their lines" in shown
 
 
 # -- listing and keeping out --
@@ -197,16 +136,6 @@ def test_what_is_ignored_is_neither_listed_nor_found(wire: Wire) -> None:
 # -- the protocol --
 
 
-def test_each_tool_describes_itself_and_every_argument(wire: Wire) -> None:
-    listed = wire.ask("tools/list")["result"]["tools"]
-    assert [each["name"] for each in listed] == [each.name for each in tools.ALL if each.name in PROFILES["all"]]
-    for each in listed:
-        assert each["description"]
-        assert each["inputSchema"]["type"] == "object"
-        for name, schema in each["inputSchema"]["properties"].items():
-            assert schema["description"], name
-
-
 def test_cortex_search_is_announced_as_its_document_says(wire: Wire) -> None:
     cortex = next(each for each in wire.ask("tools/list")["result"]["tools"] if each["name"] == "cortex_search")
     assert cortex["description"].startswith("Search for relevant context in the project codebase and documentation.")
@@ -229,17 +158,6 @@ def test_an_error_of_the_protocol_carries_the_code_of_its_kind(wire: Wire) -> No
     assert code("tools/call", {"name": "cortex_search", "arguments": {"query": ""}}) == -32602
     assert code("tools/call", {"name": 3}) == -32602
     assert code("tools/list", {"cursor": "nowhere"}) == -32602
-
-
-def test_every_line_is_json_rpc_and_the_server_has_a_name_and_a_version(repository: Path) -> None:
-    with Wire(repository) as wire:
-        info = wire.shake_hands()["serverInfo"]
-        assert (info["name"], info["version"]) == ("ctx", __version__)
-        wire.ask("tools/list")
-        wire.call("read_file", path="README.md")
-        assert wire.end() == 0
-        assert all(json.loads(line)["jsonrpc"] == "2.0" for line in wire.lines)
-        assert any(json.loads(line)["event"] == "call" for line in wire.log)
 
 
 # -- no session --

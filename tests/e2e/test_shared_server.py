@@ -25,6 +25,7 @@ from context_engine import tools
 from tests.e2e.test_random_calls import fitting
 from tests.support.serving import connected_to
 from tests.support.sharing import HIDDEN, MARK, PATIENCE_S, Place, Worker, message, place, request, worker
+from tests.support.waiting import until
 
 REQUESTS = int(os.environ.get("CTX_TEST_STRANGERS", "400"))
 AT_ONCE = 20
@@ -167,15 +168,7 @@ def test_an_id_of_something_in_a_hidden_project_names_nothing_in_another(one: Wo
     added = one.call("admin", "add_memory", project=HIDDEN, category="facts", content=f"The {MARK} eats.")
     planned = one.call("admin", "create_plan", project=HIDDEN, task=f"change {MARK}_balance")
     undo, memory, plan = written.split()[-1], json.loads(added)["id"], json.loads(planned)["plan_id"]
-    by_plan = (
-        "load_plan",
-        "visualize_plan",
-        "execute_plan",
-        "view_progress",
-        "view_history",
-        "start_step",
-        "delete_plan",
-    )
+    by_plan = "load_plan visualize_plan execute_plan view_progress view_history start_step delete_plan".split()
     asked = [
         *((tool, {"plan_id": plan}) for tool in by_plan),
         *((tool, {"id": memory}) for tool in ("update_memory", "delete_memory")),
@@ -327,10 +320,7 @@ def test_who_is_not_let_in_is_told_why_as_far_as_it_is_his_business(one: Worker)
     assert (unknown.status_code, "invalid_token" in unknown.headers["www-authenticate"]) == (401, True)
     _, short = one.place.token_file.create("short", "read", ["till"], expires_s=time.time() + 4)
     assert one.ask(short, "tools/list").status_code == 200
-    until = time.monotonic() + PATIENCE_S
-    while one.ask(short, "tools/list").status_code == 200:
-        assert time.monotonic() < until
-        time.sleep(0.2)
+    until(lambda: one.ask(short, "tools/list").status_code != 200)
     expired = one.ask(short, "tools/list")
     assert (expired.status_code, "has expired" in expired.text) == (401, True)
     for path in ("/health", "/ready"):
@@ -393,19 +383,14 @@ def test_a_conversation_goes_on_with_another_process(one: Worker, two: Worker) -
 def test_what_one_process_writes_the_other_finds(one: Worker, two: Worker) -> None:
     wanted = {"path": "till/fresh.py", "content": "def freshly_written():\n    pass\n"}
     assert one.call("writer", "write_file", project="web", **wanted).startswith("created till/fresh.py")
-    until = time.monotonic() + PATIENCE_S
-    while "till/fresh.py" not in two.call("writer", "find_symbol", name="freshly_written", project="web"):
-        assert time.monotonic() < until
-        time.sleep(0.2)
+    until(lambda: "till/fresh.py" in two.call("writer", "find_symbol", name="freshly_written", project="web"))
 
 
 def test_a_hangup_ends_a_process_as_gently_as_any_other_signal(here: Place) -> None:
     with worker(here, "--shutdown-delay", "2") as ending:
         ending.wait_until_indexed()
         ending.process.send_signal(signal.SIGHUP)
-        until = time.monotonic() + PATIENCE_S
-        while ending.get("/ready").status_code == 200:
-            assert time.monotonic() < until
+        until(lambda: ending.get("/ready").status_code != 200)
         assert ending.ask("reader", "tools/list").status_code == 200
         assert ending.process.wait(PATIENCE_S) == 0
 
@@ -431,8 +416,7 @@ def test_a_process_may_end_under_load_and_nobody_goes_without_an_answer(here: Pl
         asking = [threading.Thread(target=lambda: [ask([ending, one]) for _ in range(5)]) for _ in range(6)]
         for each in asking:
             each.start()
-        while len(answered) < 6:
-            time.sleep(0.01)
+        until(lambda: len(answered) >= 6)
         ending.process.send_signal(signal.SIGTERM)
         for each in asking:
             each.join(PATIENCE_S)

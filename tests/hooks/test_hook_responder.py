@@ -11,10 +11,10 @@ import pytest
 
 from context_engine.context import QUOTED_FROM_REPOSITORY, estimate_max_tokens
 from context_engine.engine import Engine
-from context_engine.errors import InvalidPath, NotIndexed
+from context_engine.errors import InvalidPath
 from context_engine.hooks import HookEvent, HookResponder, prompt_context, tool_notes
 from context_engine.model import Query
-from tests.support.engines import indexed, open_engine
+from tests.support.engines import indexed
 from tests.support.trees import tree
 
 TOKEN = "ghp_" + "".join("0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX"[:36])
@@ -228,10 +228,3 @@ def test_a_link_that_leads_out_of_the_workspace_is_not_followed(tmp_path: Path) 
         assert HookResponder().answer(engine, found) == ""
         with pytest.raises(InvalidPath):
             HookResponder().answer(engine, after(engine, "read", path="link.py"))
-
-
-def test_a_project_without_an_index_is_not_indexed_by_a_hook(tmp_path: Path) -> None:
-    with open_engine(tree(tmp_path / "new", FILES)) as engine:
-        with pytest.raises(NotIndexed):
-            HookResponder().answer(engine, prompt(engine, QUESTION))
-        assert engine.status().state == "absent"

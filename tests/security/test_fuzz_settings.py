@@ -165,17 +165,7 @@ def test_manifests() -> None:
         '[project]\ndependencies = ["a>=1"]\n[tool.ruff]\nline-length = 100\n[tool.poetry.group.dev.dependencies]\nb = "*"\n',
         "test: a b\n\tc\ntasks:\n  lint:\n    x\nrequire x.y/z v1\n gem 'a', '1'\n",
     ]
-    names = [
-        "package.json",
-        "composer.json",
-        "pyproject.toml",
-        "Cargo.toml",
-        "go.mod",
-        "Gemfile",
-        "deno.json",
-        "Makefile",
-        "justfile",
-    ]
+    names = "package.json composer.json pyproject.toml Cargo.toml go.mod Gemfile deno.json Makefile justfile".split()
 
     def read(text: str) -> None:
         detect_commands([*names, "tox.ini", "Taskfile.yml"], lambda _: text)

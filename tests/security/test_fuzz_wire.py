@@ -7,7 +7,6 @@ Whatever is sent, a client gets one well-formed reply or a clean end, soon, and 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import socket
@@ -21,7 +20,8 @@ from hypothesis import strategies as some
 from context_engine.server import connections
 from context_engine.server.stdio_session import StdioSession
 from context_engine.server.stdio_streams import StdioPipes
-from tests.security.test_security_http import HEAD, OPENING, PATIENCE_S, POSTED, all_of, place, serving
+from tests.security.test_security_http import HEAD, OPENING, PATIENCE_S, POSTED, all_of, place
+from tests.support.serving import logged_errors, serving
 
 FUZZ_S = float(os.environ.get("CTX_TEST_FUZZ_S", "0"))
 QUICK = settings(
@@ -113,13 +113,8 @@ def hasty() -> Generator[str]:
 
 @pytest.fixture
 def errors() -> Iterator[list[str]]:
-    """What libraries and we log as an error: an exception that nobody expected."""
-    seen: list[str] = []
-    handler = logging.Handler(logging.ERROR)
-    handler.emit = lambda record: seen.append(f"{record.name}: {record.getMessage()} {record.exc_info}")
-    logging.getLogger().addHandler(handler)
-    yield seen
-    logging.getLogger().removeHandler(handler)
+    with logged_errors() as seen:
+        yield seen
 
 
 def fuzz(check: Callable[[], None]) -> None:

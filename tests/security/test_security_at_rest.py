@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import stat
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +18,7 @@ from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call
 from tests.support.engines import cache_for, indexed
 from tests.support.secret_examples import drawn
-from tests.support.trees import git, tree
+from tests.support.trees import git, repository, tree
 
 PIECE_CHARS = 12
 FORMS = (
@@ -83,10 +81,7 @@ def pieces(secret: str) -> list[bytes]:
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Kept]:
     source = {"src/bank.py": "def pay(cents):\n    return cents\n", "src/shop.py": "def buy():\n    return 1\n"}
-    folder = tree(tmp_path / "w", source)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", ".")
-    git(folder, "commit", "-qm", "Begin")
+    folder = repository(tmp_path / "w", source)
     with indexed(folder) as engine:
         yield Kept(engine, build_dispatcher(engine), folder)
 
@@ -163,6 +158,9 @@ def test_no_argument_of_a_plan_keeps_a_secret(kept: Kept) -> None:
         comment=kept.told("yes"),
         decided_by="me",
     )
+    again = kept.call("request_approval", plan_id=plan_id, step_numbers=[2])["request"]["id"]
+    wish = {"comment": kept.told("not so"), "modifications": kept.told("but so")}
+    kept.call("respond_approval", request_id=again, action="request_modification", **wish)
     kept.call("start_step", plan_id=plan_id, step_number=1, actor=kept.told("me"), force=True)
     kept.call("fail_step", plan_id=plan_id, step_number=1, error=kept.told("it said"), retry=True)
     kept.call("start_step", plan_id=plan_id, step_number=1, force=True)
@@ -245,21 +243,6 @@ def test_chunk_files_contain_no_secret(kept: Kept) -> None:
     (kept.folder.parent / "out").mkdir()
     export_chunks(kept.engine.search, kept.folder.parent / "out")
     assert kept.leaks() == []
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
-def test_the_undo_journal_keeps_what_was_there_for_its_user_alone(kept: Kept) -> None:
-    secret = kept.secret()
-    tree(kept.folder, {"src/key.py": f'KEY = "{secret}"\nx = 1\n'})
-    outcome = kept.gate.call(
-        "edit_file", {"path": "src/key.py", "edits": [{"target": "x = 1", "replace": "x = 2"}]}, Call()
-    )
-    assert outcome.error is None, outcome.reply.text
-    journals = list((kept.folder / ".context-engine").glob("journal.db*"))
-    assert journals
-    assert [
-        oct(stat.S_IMODE(each.stat().st_mode)) for each in journals if stat.S_IMODE(each.stat().st_mode) & 0o077
-    ] == []
 
 
 def test_exported_chunks_hold_no_secret_that_is_a_name_or_a_heading(tmp_path: Path) -> None:

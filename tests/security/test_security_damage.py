@@ -25,6 +25,7 @@ from context_engine.storage.state_folder import StateFolder
 from context_engine.tools import Call
 from tests.security.every_tool import CODE, CODE_TEXT, FILES, PLAN
 from tests.support.engines import open_engine
+from tests.support.trees import commit, repository
 
 FLIPS = int(os.environ.get("CTX_TEST_FLIPS", "5"))
 CALL_S = 60.0
@@ -69,22 +70,8 @@ class Workspace:
 
 
 def made(root: Path) -> Workspace:
-    import subprocess
-
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-
-    def git(*words: str) -> None:
-        subprocess.run(
-            ["git", "-c", "user.name=a", "-c", "user.email=a@a", *words], cwd=root, check=True, capture_output=True
-        )
-
-    git("init", "-q")
-    git("add", "-A")
-    git("commit", "-q", "-m", "first")
-    (root / CODE).write_text(CODE_TEXT.replace("max(0,", "max(1,"))
-    git("commit", "-q", "-am", "second")
+    repository(root, FILES)
+    commit(root, "second", {CODE: CODE_TEXT.replace("max(0,", "max(1,")})
     space = Workspace(root)
     with open_engine(root) as engine:
         engine.index.update()

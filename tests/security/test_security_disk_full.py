@@ -176,12 +176,7 @@ def trial(how: str, tmp_path: Path) -> dict[str, Any]:
 
 
 WRITES = {
-    "add_memory",
-    "create_plan",
-    "save_plan",
-    "write_file",
-    "safe_replace",
-    "reindex_workspace",
+    *("add_memory", "create_plan", "save_plan", "write_file", "safe_replace", "reindex_workspace"),
     "reactive_review_pr",
 }
 CONSEQUENCES = {

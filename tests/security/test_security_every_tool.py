@@ -116,12 +116,22 @@ def cloned_around(folder: Path) -> Hostile:
     return trapped(embedded_repository(folder), folder)
 
 
+ASKED_OF_GIT: tuple[tuple[str, dict[str, Any]], ...] = (
+    *(("review_git_diff", {"target": target}) for target in ("staged", "head", "HEAD~1..HEAD")),
+    *(("history", {"target": target}) for target in ("src/app.py", "src/app.py:1-6", "alpha")),
+    ("context_search", {"query": "escape the name"}),
+    ("get_context_for_prompt", {"query": "alpha calls beta, what is to do"}),
+    ("create_plan", {"task": "change alpha in src/app.py"}),
+)
+"""Questions about files that are committed and changed since."""
+
+
 def trapped(traps: Traps, folder: Path) -> Hostile:
     """Put the files of the session in, too, and start with no mark."""
     tree(traps.root, FILES)
     traps.touch()
     traps.reset()
-    return Hostile(traps.root, outside_of(folder), (), traps)
+    return Hostile(traps.root, outside_of(folder), (), traps, ASKED_OF_GIT)
 
 
 MAKERS = {"by clone": cloned_content, "with its .git": handed_over, "a bare one inside": cloned_around}
@@ -171,6 +181,11 @@ def test_every_tool_of_the_catalogue_is_used(used: Used) -> None:
 def test_no_program_of_the_repository_runs(used: Used) -> None:
     if used.hostile.traps:
         assert used.hostile.traps.sprung() == []
+        assert any("escape the name" in reply.text for reply in used.replies), "git was asked for the history"
+        expected = frozenset(
+            {"FILE_NOT_FOUND", "PRECONDITION_FAILED"}
+        )  # of files that no commit has, of a finished review
+        assert list(used.session.failed(but=expected)) == [], "a tool that does nothing proves nothing"
 
 
 def test_nothing_outside_is_written(used: Used) -> None:

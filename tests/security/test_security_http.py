@@ -10,13 +10,12 @@ import logging
 import os
 import queue
 import re
-import selectors
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -26,20 +25,18 @@ import pytest
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
-from context_engine.server import connections, http_server, mcp_server
+from context_engine.server import connections, http_server
 from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
-from context_engine.server.profiles import ToolSelection
 from context_engine.server.server_log import LINES_MAX, LoggingBridge
-from context_engine.server.stdio_session import StdioSession
-from context_engine.server.stdio_streams import StdioPipes
 from context_engine.team.shared_server import Authenticator
-from tests.server.test_stdio_session import Peer
+from tests.server.test_stdio_session import Peer, ToldSession
 from tests.support import preloaded
-from tests.support.serving import in_thread
+from tests.support.serving import logged_errors, serving
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
+from tests.support.waiting import until
 
 HERE = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120.0
@@ -53,25 +50,6 @@ OPENING = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
 }
-
-
-class Open:
-    """Projects that are open already."""
-
-    def states(self) -> dict[str, str]:
-        return {"till": "open"}
-
-
-@contextmanager
-def serving(engine: StandIn | None = None, *, wrap: Callable[[Any], Any] = lambda app: app) -> Generator[str]:
-    """A server in a thread; its base address."""
-    gate = ToolDispatcher(lambda _: engine or StandIn(), selection=ToolSelection(profiles=("all",)))  # ty: ignore[invalid-argument-type]
-    server = mcp_server.build_server(gate)
-    application = http_server.create_application(
-        server, gate, cast("Any", Open()), RequestGuard(AllowedHosts("127.0.0.1"))
-    )
-    with in_thread(http_server.create_http_server(wrap(application), server)) as base:
-        yield base
 
 
 @pytest.fixture(scope="module")
@@ -307,10 +285,6 @@ def test_who_comes_when_all_connections_are_in_use_is_told_so(base: str, monkeyp
 HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 
 
-def test_a_plain_head_is_taken(base: str) -> None:
-    assert sent(base, HEAD + b"\r\n").startswith(b"HTTP/1.1 200 ")
-
-
 @pytest.mark.parametrize(
     ("head", "status", "word"),
     [
@@ -450,18 +424,9 @@ def test_a_second_request_with_the_id_of_one_under_way_gets_an_error_and_the_fir
         answered = answers.get(timeout=PATIENCE_S)
         assert answered.status_code == 200
         assert '"id":7' in answered.text
-        assert _until(lambda: post(base, call, **session).status_code == 200)  # the id is free again
+        until(lambda: post(base, call, **session).status_code == 200)  # the id is free again
         for each in asking:
             each.join(PATIENCE_S)
-
-
-def _until(happened: Callable[[], bool]) -> bool:
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        if happened():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_in_the_newer_era_each_post_is_a_conversation_of_its_own_and_both_are_answered(base: str) -> None:
@@ -478,26 +443,14 @@ def test_in_the_newer_era_each_post_is_a_conversation_of_its_own_and_both_are_an
 
 
 def test_over_stdio_a_second_request_with_the_id_of_one_under_way_gets_an_error() -> None:
-    reading, writing = os.pipe()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    conversation = StdioSession(StdioPipes(nothing, writing))
-    peer = Peer()
-    conversation.attach(peer)
-    call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "trace", "arguments": {}}}
-    try:
-        for ident in (7, 7, 8):
-            conversation.receive(json.dumps(call | {"id": ident}).encode())
-        with selectors.DefaultSelector() as selector:  # `select.select` refuses descriptors above 1,023
-            selector.register(reading, selectors.EVENT_READ)
-            assert selector.select(PATIENCE_S), "no reply came"
-        reply = json.loads(os.read(reading, 10_000))
-        assert (reply["id"], reply["error"]["code"]) == (7, INVALID_REQUEST)
-        assert "7" in reply["error"]["message"]
-        assert [each["id"] for each in peer.saw] == [7, 8]
-    finally:
-        conversation.close()
-        for each in (reading, writing, nothing):
-            os.close(each)
+    one, peer = ToldSession(), Peer()
+    one.session.attach(peer)
+    call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "trace", "arguments": {}}}
+    one.say(*(call | {"id": ident} for ident in (7, 7, 8)))
+    (reply,) = one.end()
+    assert (reply["id"], reply["error"]["code"]) == (7, INVALID_REQUEST)
+    assert "7" in reply["error"]["message"]
+    assert [each["id"] for each in peer.saw] == [7, 8]
 
 
 # -- sessions -----------------------------------------------------------------------------------------------------
@@ -561,7 +514,7 @@ def test_no_session_ends_while_a_request_of_it_is_under_way(monkeypatch: pytest.
             refused = post(base, OPENING)
             assert refused.status_code == 503
             assert "too many sessions" in refused.json()["error"]["message"]
-        assert _until(lambda: post(base, OPENING).status_code == 200)
+        until(lambda: post(base, OPENING).status_code == 200)
 
 
 # -- the log ------------------------------------------------------------------------------------------------------
@@ -594,20 +547,11 @@ def test_refusals_of_one_client_are_a_few_lines_and_those_of_another_are_still_s
     assert [each["from"] for each in lines] == ["192.0.2.1"] * LINES_MAX + ["192.0.2.2"]
 
 
-@pytest.fixture
-def warnings_counted() -> Iterator[list[str]]:
-    seen: list[str] = []
-    handler = logging.Handler(logging.ERROR)
-    handler.emit = lambda record: seen.append(record.getMessage())
-    logging.getLogger().addHandler(handler)
-    yield seen
-    logging.getLogger().removeHandler(handler)
-
-
-def test_clients_that_go_in_the_middle_leave_no_error_behind(base: str, warnings_counted: list[str]) -> None:
+def test_clients_that_go_in_the_middle_leave_no_error_behind(base: str) -> None:
     posted = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-    for said in (b"", b"GET /hea", posted):
-        with half_open(base, 20, said):
-            pass
-    assert httpx2.get(f"{base}/health", timeout=PATIENCE_S).status_code == 200
-    assert warnings_counted == []
+    with logged_errors() as errors:
+        for said in (b"", b"GET /hea", posted):
+            with half_open(base, 20, said):
+                pass
+        assert httpx2.get(f"{base}/health", timeout=PATIENCE_S).status_code == 200
+    assert errors == []

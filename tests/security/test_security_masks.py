@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
 import random
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +25,7 @@ from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call
 from tests.support.engines import indexed
 from tests.support.secret_examples import drawn
-from tests.support.trees import tree
+from tests.support.trees import repository, tree
 
 KINDS = 70
 PIECE_CHARS = 12
@@ -119,11 +117,7 @@ class Zoo:
 def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zoo]:
     folder = tmp_path_factory.mktemp("zoo") / "zoo"
     files = tuple(kept_files())
-    tree(folder, {each.path: each.text for each in files})
-    git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(folder)]
-    subprocess.run([*git, "init", "-q"], check=True)
-    subprocess.run([*git, "add", "."], check=True)
-    subprocess.run([*git, "commit", "-qm", "Keep zebras"], check=True)
+    repository(folder, {each.path: each.text for each in files})
     with indexed(folder, result_chars_max=200_000) as engine:
         yield Zoo(engine, build_dispatcher(engine), files, folder)
 
@@ -224,6 +218,7 @@ def test_previews_and_refusals_of_edits_show_no_secret(zoo: Zoo) -> None:
         last = each.lines.index("zebra")
         near = "\n".join([*each.lines[:2], each.lines[2].replace("zebra", "okapi"), *["gone"] * (last - 3), "zebra"])
         one = {"target": 'zebra\n"""\n    return keeper', "replace": 'okapi\n"""\n    return 1'}
+        whole = {"symbol": f"feed_zebra_{number}", "replace": "def nothing():\n    return None\n"}
         replies = [
             zoo.said("edit_file", path=each.path, edits=[one], dry_run=True),
             zoo.said("edit_file", path=each.path, edits=[{"target": '"""zebra', "replace": '"""okapi'}], dry_run=True),
@@ -236,21 +231,13 @@ def test_previews_and_refusals_of_edits_show_no_secret(zoo: Zoo) -> None:
                 dry_run=True,
             ),
             zoo.said("rename_symbol", name=f"feed_zebra_{number}", new_name="feed_okapi"),
+            zoo.said("edit_file", path=each.path, edits=[whole], dry_run=True),
         ]
         if last <= 6:
             replies.append(
                 zoo.refused("FUZZY_UNSAFE", "edit_file", path=each.path, edits=[{"target": near, "replace": "x"}])
             )
         assert [zoo.leaks(reply, (each,)) for reply in replies] == [[]] * len(replies), each.kind
-
-
-def test_an_edit_that_rewrites_around_a_secret_shows_none_in_its_diff(zoo: Zoo) -> None:
-    for each in zoo.files:
-        first = {
-            "symbol": each.lines[0].split("(")[0].removeprefix("def "),
-            "replace": "def nothing():\n    return None\n",
-        }
-        assert zoo.leaks(zoo.said("edit_file", path=each.path, edits=[first], dry_run=True), (each,)) == [], each.kind
 
 
 # -- cuts, copies and forms -------------------------------------------------------------------------------------------
@@ -305,33 +292,6 @@ def test_an_error_that_is_too_long_is_masked_before_it_is_cut(cut: Zoo) -> None:
 
         reply = ToolDispatcher(fail).call("index_status", {}, Call()).reply.text
         assert token[:PIECE_CHARS] not in reply
-
-
-def test_every_further_copy_of_a_value_is_masked_in_the_same_reply(tmp_path: Path) -> None:
-    value = drawn("<w24>", "copy").text
-    folder = tree(
-        tmp_path / "copies",
-        {
-            "config.py": f'api_key = "{value}"\n',
-            "notes.md": f"# Zebra\n\nzebra uses {value} for now\n",
-            "run.py": f"zebra = ['x{value}y']\n",
-        },
-    )
-    with indexed(folder) as engine:
-        gate = build_dispatcher(engine)
-        found = gate.call("search_files", {"queries": ["zebra", "api_key"]}, Call()).reply.text
-        alone = gate.call("search_files", {"query": "zebra"}, Call()).reply.text
-        as_json = gate.call("grep_codebase", {"pattern": "zebra|api_key"}, Call()).reply.text
-    assert value in alone, "nothing in this reply says what it is"
-    assert value not in found
-    assert value not in as_json
-    assert json.loads(as_json)["totalMatches"] == 4
-
-
-def test_json_stays_json_whatever_is_masked_in_it(zoo: Zoo) -> None:
-    for group in range(KINDS // GROUP):
-        reply = zoo.said("grep_codebase", pattern=".", file_pattern=f"group{group}/**", limit=100)
-        assert json.loads(reply)["matches"]
 
 
 def test_a_key_in_a_large_file_is_masked_line_by_line(tmp_path: Path) -> None:

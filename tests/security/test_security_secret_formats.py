@@ -24,22 +24,8 @@ from tests.support.secret_formats import PLACE_FORMATS, TOKEN_FORMATS
 KEY = b"a key of thirty-two bytes, right"
 FORMATS = {**TOKEN_FORMATS, **PLACE_FORMATS}
 BEFORE = (
-    "",
-    "-",
-    "--",
-    "_",
-    "+",
-    " -",
-    "x-",
-    "key-",
-    "token-",
-    "old_",
-    "0x",
-    "3-",
-    "12:",
-    "src/a.py-12-",
-    "12\t",
-    "# ",
+    *("", "-", "--", "_", "+", " -", "x-", "key-", "token-", "old_", "0x", "3-", "12:", "src/a.py-12-"),
+    *("12\t", "# "),
 )
 AFTER = ("", "_", "-suffix", "_v2", "\n", '"')
 PEM = drawn(

@@ -340,19 +340,6 @@ def test_a_table_that_computes_what_it_holds_is_refused(tmp_path: Path, change_t
         Journal(tmp_path / STATE_FOLDER).entries(9)
 
 
-@pytest.mark.parametrize("make", ["journal", "reviews"])
-def test_tables_of_our_own_compute_nothing(tmp_path: Path, make: str) -> None:
-    for _ in range(2):
-        if make == "journal":
-            journal = Journal(tmp_path / STATE_FOLDER)
-            journal.finish(journal.begin([change()], at=0.0))
-            journal.close()
-        else:
-            reviews = ReviewStore(tmp_path / STATE_FOLDER)
-            reviews.sessions()
-            reviews.close()
-
-
 def test_an_entry_of_many_packed_zeros_cannot_fill_the_memory(tmp_path: Path) -> None:
     """Lists and the look for broken edits unpack nothing; who wants its contents back is refused."""
     zeros = (ByteChange(0, bytes(40_000_000), b""),)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,11 @@ from typing import Any
 import apsw
 import pytest
 
+from tests.security.every_tool import CODE, CODE_TEXT, FILES
 from tests.security.test_security_damage import Workspace, made
 from tests.support import preloaded
 from tests.support.engines import cache_for, open_engine
+from tests.support.trees import commit, repository
 
 HERE = Path(__file__).resolve().parents[2]
 NEWER = 99
@@ -128,21 +129,8 @@ print("@@" + json.dumps({
 
 
 def session_of(root: Path, how: str) -> dict[str, Any]:
-    from tests.security.every_tool import CODE, CODE_TEXT, FILES
-
-    for name, text in FILES.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-
-    def git(*words: str) -> None:
-        named = ["git", "-c", "user.name=a", "-c", "user.email=a@a", *words]
-        subprocess.run(named, cwd=root, check=True, capture_output=True)
-
-    git("init", "-q")
-    git("add", "-A")
-    git("commit", "-q", "-m", "first")
-    (root / CODE).write_text(CODE_TEXT.replace("max(0,", "max(1,"))
-    git("commit", "-q", "-am", "second")
+    repository(root, FILES)
+    commit(root, "second", {CODE: CODE_TEXT.replace("max(0,", "max(1,")})
     done = preloaded.run(
         [sys.executable, "-c", JUMPS, str(root), how], env=os.environ | {"PYTHONPATH": str(HERE)},
         capture_output=True, text=True, timeout=200, check=False,

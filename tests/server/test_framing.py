@@ -122,8 +122,3 @@ def test_bytes_that_are_no_utf_8_do_not_cost_a_request_its_reply() -> None:
 def test_any_json_is_a_message_or_is_refused_never_both_never_neither(value: Any) -> None:
     message, refused = parse_line(json.dumps(value).encode())
     assert (message is None) != (refused is None)
-
-
-@given(some.binary(max_size=40))
-def test_no_bytes_break_it(line: bytes) -> None:
-    parse_line(line)

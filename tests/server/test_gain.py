@@ -92,12 +92,6 @@ def test_neither_code_nor_a_question_nor_a_path_is_stored(engine: Engine, file: 
     assert [word for word in (b"passwords", b"hash", b"auth.py", b"pbkdf2") if word in stored] == []
 
 
-@pytest.mark.skipif(os.name != "posix", reason="file modes of POSIX")
-def test_the_file_is_readable_by_its_owner_alone(engine: Engine, file: Path) -> None:
-    dispatcher(engine).call("index_status", {}, AGENT)
-    assert {one.stat().st_mode & 0o777 for one in file.parent.glob(f"{FILE_NAME}*")} == {0o600}
-
-
 def test_the_oldest_sessions_go_so_the_file_stays_small(engine: Engine, file: Path) -> None:
     moments = iter(range(1_000_000))
     door = dispatcher(engine, GainStore(clock=lambda: float(next(moments))))

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
 
 import anyio
 import httpx2
@@ -20,12 +19,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from context_engine import __version__
 from context_engine.errors import HostError, InvalidArgument
-from context_engine.server import authentication, connections, http_server, mcp_server
-from context_engine.server.authentication import AllowedHosts, RequestGuard
-from context_engine.server.dispatcher import ToolDispatcher
-from context_engine.server.profiles import ToolSelection
+from context_engine.server import authentication, connections, http_server
+from context_engine.server.authentication import AllowedHosts
 from tests.support import preloaded
-from tests.support.serving import connected_to, in_thread
+from tests.support.serving import connected_to, serving
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
 
@@ -35,25 +32,6 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
 TOKEN = "an-unguessable-token"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 POSTED = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-
-
-class Open:
-    """Projects that are open already."""
-
-    def states(self) -> dict[str, str]:
-        return {"till": "open", "web": "opening"}
-
-
-@contextmanager
-def serving(engine: StandIn | None = None, *, token: str = "", host: str = "127.0.0.1") -> Generator[str]:
-    """A server in a thread; its base address. `host` is what it believes to be bound to."""
-    gate = ToolDispatcher(lambda _: engine or StandIn(), selection=ToolSelection(profiles=("all",)))  # ty: ignore[invalid-argument-type]
-    server = mcp_server.build_server(gate)
-    application = http_server.create_application(
-        server, gate, cast("Any", Open()), RequestGuard(AllowedHosts(host), token)
-    )
-    with in_thread(http_server.create_http_server(application, server)) as base:
-        yield base
 
 
 @pytest.fixture(scope="module")

@@ -46,17 +46,9 @@ async def test_a_client_sees_the_catalogue_in_order_with_all_four_hints(era: str
         told = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
         assert told == (tool.hints.read_only, tool.hints.destructive, tool.hints.idempotent, False)
         assert shown.title == hints.title
+        assert (shown.meta or {}).items() >= tool.meta.items()
         assert shown.title
         assert shown.title.lower().replace(" ", "_") == tool.name
-
-
-@ERAS
-async def test_tools_carry_the_hints_by_which_one_client_keeps_and_measures_them(era: str) -> None:
-    async with connected(StandIn(), era, selection=ToolSelection()) as client:
-        listed = (await client.list_tools()).tools
-    loaded = [each.name for each in listed if each.meta and each.meta.get("anthropic/alwaysLoad")]
-    assert 3 <= len(loaded) <= 5
-    assert all(each.meta and each.meta["anthropic/maxResultSizeChars"] >= 36_000 for each in listed)
 
 
 @ERAS

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 from mcp import Client
@@ -13,7 +14,10 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 
 from context_engine.server import connections, http_server, mcp_server
+from context_engine.server.authentication import AllowedHosts, RequestGuard
 from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.profiles import ToolSelection
+from tests.support.tools_stand_in import StandIn
 
 
 @contextmanager
@@ -28,6 +32,38 @@ def in_thread(hosted: Any) -> Generator[str]:
         hosted.should_exit = True
         thread.join(60)
         assert not thread.is_alive()
+
+
+class Open:
+    """Projects of which one is open already."""
+
+    def states(self) -> dict[str, str]:
+        return {"till": "open", "web": "opening"}
+
+
+@contextmanager
+def serving(
+    engine: Any = None, *, token: str = "", host: str = "127.0.0.1", wrap: Callable[[Any], Any] = lambda app: app
+) -> Generator[str]:
+    """Serve every tool over an engine; the base address. `host` is what the server believes to be bound to."""
+    found: Any = engine or StandIn()
+    gate = ToolDispatcher(lambda _: found, selection=ToolSelection(profiles=("all",)))
+    server = mcp_server.build_server(gate)
+    guard = RequestGuard(AllowedHosts(host), token)
+    application = http_server.create_application(server, gate, cast("Any", Open()), guard)
+    with in_thread(http_server.create_http_server(wrap(application), server)) as base:
+        yield base
+
+
+@contextmanager
+def logged_errors() -> Generator[list[str]]:
+    """What libraries and we log as an error: an exception that nobody expected."""
+    seen: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: seen.append(f"{record.name}: {record.getMessage()} {record.exc_info}")
+    logging.getLogger().addHandler(handler)
+    yield seen
+    logging.getLogger().removeHandler(handler)
 
 
 @asynccontextmanager

@@ -112,19 +112,8 @@ def test_context_search_answers_the_json_of_its_seed(here: Remembering) -> None:
     assert found["note"] == f"Contents are {QUOTED_FROM_REPOSITORY}."
     assert (found["query"], found["totalFound"], found["engine"]) == ("money in cents", 2, "lexical")
     first, second = found["results"]
-    assert first.keys() == {
-        "id",
-        "type",
-        "title",
-        "content",
-        "module",
-        "session",
-        "date",
-        "score",
-        "source",
-        "status",
-        "links",
-    }
+    names = "id type title content module session date score source status links"
+    assert first.keys() == {*names.split()}
     assert (first["type"], first["source"], first["title"]) == ("decision", "memory", "Cents")
     assert (second["type"], second["source"], second["links"]) == ("rule", "discovery", ["AGENTS.md:1@c0ffeec0ffee"])
     assert 1.0 >= first["score"] > second["score"] > 0.0

@@ -159,6 +159,7 @@ def test_any_text_file_is_read_as_it_is(engine: Engine, path: str, header: str, 
         (".env", "ACCESS_DENIED"),
         (".ENV", "ACCESS_DENIED"),
         (".git/config", "ACCESS_DENIED"),
+        (".git/HEAD", "ACCESS_DENIED"),
         (".Git/config", "ACCESS_DENIED"),
         ("keys/id_rsa", "ACCESS_DENIED"),
         ("missing.txt", "FILE_NOT_FOUND"),
@@ -193,6 +194,7 @@ def test_a_range_that_is_not_in_the_file_is_refused_with_its_length(
     assert caught.value.code == ("INVALID_ARGUMENT" if last == 0 else "INVALID_LINE_RANGE")
     if last != 0:
         assert caught.value.details["lines"] == 100
+        assert "100" in caught.value.suggestion
 
 
 def test_a_range_is_clipped_to_the_file(engine: Engine) -> None:

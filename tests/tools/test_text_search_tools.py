@@ -30,6 +30,7 @@ from context_engine.tools import Call
 from tests.support.engines import open_engine
 from tests.support.tool_calls import text, told
 from tests.support.trees import repository, tree
+from tests.support.waiting import until
 
 SHOP = {
     "src/users.py": "class UserService:\n    def find(self, user):\n        return User(user)\n",
@@ -377,9 +378,7 @@ def test_a_new_file_is_searched_as_soon_as_the_watcher_has_heard_of_it(opened: C
     engine.watch()
     text(engine, "search_files", query="token")
     tree(engine.root, {"src/new.py": "token\n"})
-    until = time.monotonic() + 120
-    while "1 match " not in text(engine, "search_files", query="token"):
-        assert time.monotonic() < until
+    until(lambda: "1 match " in text(engine, "search_files", query="token"))
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
