@@ -219,11 +219,9 @@ class _Splice:
             if lower - upper == other - line:
                 continue
             between = range(line + 1, other)
-            if upper in places and lower in places:
-                if not _is_untouched(places, upper, lower):
-                    raise self._refusal("the edit adds or removes lines where the file's blank lines differ")
-                below[upper] = between
-            elif upper in places:
+            if upper in places and lower in places and not _is_untouched(places, upper, lower):
+                raise self._refusal("the edit adds or removes lines where the file's blank lines differ")
+            if upper in places:
                 below[upper] = between
             elif lower in places:
                 above[lower] = between

@@ -181,19 +181,16 @@ def format_diff(path: str, content: FileContent, patches: Sequence[Patch], lines
     return "\n".join(shown) + "\n"
 
 
-def _blocks(content: FileContent, patches: Sequence[Patch]) -> Iterator[DiffBlock]:
-    """Yield the changes as whole lines; those that touch one line together are one block."""
-    text = content.text
-    group: list[Patch] = []
+def _blocks(content: FileContent, patches: Sequence[Patch]) -> list[DiffBlock]:
+    """Return the changes as whole lines; those that touch one line together are one block."""
+    groups: list[list[Patch]] = []
+    reach = -1
     for patch in patches:
-        if group and not (_line_stop(text, group[-1]) <= text.rfind("\n", 0, patch.start) + 1):
-            group.append(patch)
-            continue
-        if group:
-            yield _block(content, group)
-        group = [patch]
-    if group:
-        yield _block(content, group)
+        if content.text.rfind("\n", 0, patch.start) + 1 >= reach:
+            groups.append([])
+        groups[-1].append(patch)
+        reach = _line_stop(content.text, patch)
+    return [_block(content, group) for group in groups]
 
 
 def _line_stop(text: str, patch: Patch) -> int:
