@@ -29,6 +29,7 @@ from context_engine.server.profiles import ToolSelection
 from context_engine.tools import Call, Reply
 from tests.e2e.conftest import FILES
 from tests.e2e.wire import Wire
+from tests.support import preloaded
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -192,7 +193,7 @@ def test_a_file_of_a_newer_release_is_left_alone(engine: Engine, file: Path) -> 
 
 def run_gain(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "context_engine", "gain", *words]
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    return preloaded.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_a_session_over_stdio_is_reported_and_deleted_at_the_terminal(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from context_engine.team.index_jobs import IndexSource, IndexWorker, QueuedJob
 from context_engine.team.postgres_jobs import PostgresJobs
 from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_search import RemoteSearch
+from tests.support import preloaded
 from tests.support.databases import new_database, sever, sql
 from tests.support.trees import repository
 
@@ -273,7 +274,7 @@ def test_a_worker_that_is_killed_or_stopped_loses_nothing(tmp_path: Path, addres
 
     def start(*more: str) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
-        return subprocess.Popen([*command, *more], env=environment, cwd=tmp_path, text=True, stdout=pipe, stderr=pipe)
+        return preloaded.Popen([*command, *more], env=environment, cwd=tmp_path, text=True, stdout=pipe, stderr=pipe)
 
     killed = start()
     wait_until(lambda: "running" in states(address).values())

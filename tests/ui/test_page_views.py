@@ -17,6 +17,7 @@ from context_engine.memory import MemoryDraft
 from context_engine.review import ReviewRequest
 from context_engine.server import ActivityReader, ToolDispatcher, ToolSelection, delete_counts, gain_file, single_engine
 from context_engine.tools import Call
+from tests.support import preloaded
 from tests.support.trees import tree
 from tests.ui.conftest import FILES, WAIT_S, XSS, Browser, serve
 
@@ -196,7 +197,7 @@ def test_calls_without_a_page_have_no_text_and_are_deleted_with_the_counts(shop:
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_the_command_prints_the_address_and_ends_with_an_interrupt(shop: Path) -> None:
     command = [sys.executable, "-m", "context_engine", "ui", "--no-open", "--root", str(shop)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with preloaded.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
         address = process.stdout.readline().strip()
         with urllib.request.urlopen(address, timeout=WAIT_S) as page:
