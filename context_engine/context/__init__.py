@@ -65,14 +65,7 @@ if TYPE_CHECKING:
         gather_files,
         glob_for_path,
     )
-    from context_engine.context.mentions import (
-        Mention,
-        PromptReference,
-        ReferencePlace,
-        extract_objective,
-        parse_mentions,
-        resolve_mentions,
-    )
+    from context_engine.context.name_lookup import PromptReference, ReferencePlace, resolve_names
     from context_engine.context.project_knowledge import (
         EVERYWHERE,
         QUOTED_FROM_REPOSITORY,

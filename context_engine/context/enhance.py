@@ -18,17 +18,12 @@ from context_engine.context.assist import BriefSection, SecondPass, build_brief,
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.commands import Command, detect_commands
 from context_engine.context.localizer import GatherRequest, locate_files
-from context_engine.context.mentions import (
-    PromptReference,
-    extract_items,
-    extract_objective,
-    parse_mentions,
-    resolve_mentions,
-)
+from context_engine.context.name_lookup import PromptReference, resolve_names
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem, Workspace
 from context_engine.context.related_files import find_partners, is_test
 from context_engine.errors import CallError, NotIndexed
 from context_engine.model import Filter
+from context_engine.search import Question
 
 EnhanceMode = Literal["light", "rich"]
 ADDED_TOKENS_MAX: Mapping[EnhanceMode, int] = {"light": 600, "rich": 2_000}
@@ -134,16 +129,15 @@ def build_enhanced_prompt(
 
     Raises: as `Engine.search`, but never for a missing index.
     """
-    commands = find_commands(workspace)
-    references = tuple(resolve_mentions(parse_mentions(prompt), workspace))
+    commands, question = find_commands(workspace), Question.of(prompt)
+    references = tuple(resolve_names(question.names, workspace))
     likely, warnings = _find_likely_files(prompt, mode, file_filter, workspace, team)
     places = (place.path for reference in references if not reference.is_ambiguous for place in reference.places)
     named = list(dict.fromkeys(places))
     lines = [*_reference_lines(references)]
     lines += (PromptLine("likely_files", file, str(file)) for file in likely if file.path not in named)
-    objective = extract_objective(prompt)
     if not lines:
-        return EnhancedPrompt(prompt, prompt, objective, (), references, 0, warnings)
+        return EnhancedPrompt(prompt, prompt, question.objective, (), references, 0, warnings)
     files = list(dict.fromkeys([*named, *(file.path for file in likely)]))
     related = islice(_list_related(files, mode, workspace, team), RELATED_MAX[mode])
     lines += (PromptLine("related", text, text) for text in related)
@@ -151,12 +145,12 @@ def build_enhanced_prompt(
     first_of_kind = {command.kind: command for command in reversed(commands)}
     checks = [first_of_kind[kind] for kind in CHECKED_KINDS[mode] if kind in first_of_kind]
     lines += (PromptLine("validation", command, f"{command.kind}: {command}") for command in checks)
-    lines += (PromptLine("done_when", item, item) for item in extract_items(prompt))
+    lines += (PromptLine("done_when", item, item) for item in question.items)
     kept = list(lines)
     while kept and estimate_max_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
         kept.pop()
     text = prompt + _format_facts(kept) if kept else prompt
-    return EnhancedPrompt(text, prompt, objective, tuple(kept), references, len(lines) - len(kept), warnings)
+    return EnhancedPrompt(text, prompt, question.objective, tuple(kept), references, len(lines) - len(kept), warnings)
 
 
 def _format_facts(lines: Sequence[PromptLine]) -> str:
@@ -322,11 +316,11 @@ def insert_prompt(draft: str, words: str) -> str:
 
 def _check_names(text: str, enhanced: EnhancedPrompt, workspace: Workspace) -> tuple[list[RewriteObjection], list[str]]:
     """Check what a draft names beyond prompt and facts: objections to files and lines, warnings about the rest."""
-    known = {mention.text for mention in parse_mentions(enhanced.text)}
+    known = {name.text for name in Question.of(enhanced.text).names}
     objections: list[RewriteObjection] = []
     warnings: list[str] = []
-    new = (mention for mention in parse_mentions(text) if mention.text not in known)
-    for reference in resolve_mentions(new, workspace):
+    new = (name for name in Question.of(text).names if name.text not in known)
+    for reference in resolve_names(new, workspace):
         name, nearest = reference.text, _format_nearest(reference)
         if reference.kind == "path" and reference.is_missing:
             objections.append(RewriteObjection(name, f"not found{nearest}"))

@@ -26,7 +26,7 @@ from context_engine.context import (
     estimate_max_tokens,
 )
 from context_engine.model import Answer, Query
-from context_engine.search import find_telling_words, is_task
+from context_engine.search import Question
 from context_engine.text import escape_line
 from context_engine.tools import fence_for
 
@@ -78,7 +78,7 @@ def asks_for_code(prompt: str, *, names_code: bool = False) -> bool:
     )
     if not names_code and (is_general or request.startswith(_WITHOUT_CODE)):
         return False
-    return names_code or len(find_telling_words(prompt)) >= TELLING_WORDS_MIN
+    return names_code or len(Question.of(prompt).telling_words) >= TELLING_WORDS_MIN
 
 
 def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -> str:
@@ -104,7 +104,7 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
 
 def needs_code(prompt: str, answer: Answer) -> bool:
     """Return whether a prompt asks for code, and the search probably found it."""
-    least = TASK_PROBABILITY_MIN if is_task(prompt) else PROBABILITY_MIN
+    least = TASK_PROBABILITY_MIN if Question.of(prompt).is_task else PROBABILITY_MIN
     if answer.probability < least or not answer.hits:
         return False
     return asks_for_code(prompt, names_code=not _NAMING_SIGNALS.isdisjoint(answer.hits[0].why))

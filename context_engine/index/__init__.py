@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from context_engine.index.index_service import IndexService
     from context_engine.index.live_index import WITHOUT_STORE, LiveIndex
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
+    from context_engine.index.path_ends import PathEnd
     from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts
     from context_engine.index.segment import StoredOutline, StoredSymbol, decode_outline, term_hashes
     from context_engine.index.snapshot import REPOSITORY_SEPARATOR, Matches, Snapshot, UnionSnapshot

@@ -23,6 +23,7 @@ from context_engine.memory.memory_file import LinkedFile, Memory
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
 from context_engine.model import FileOutline, RelPath
 from context_engine.repo import Root, read_bytes, read_file, size_and_mtime
+from context_engine.search import Question
 from context_engine.storage import UNSETTLED_NS, FileStamp, RecordFolder, prepare_type
 
 VERSION_CHARS = 12
@@ -163,10 +164,7 @@ BYTES_MAX = 4_000_000
 """Of larger files and binary files only their existence is checked."""
 NAMES_MAX = 16
 HASH_CHARS = 12
-_MARKED = re.compile(r"`([^`\n]{1,200})`")
 _NAME = re.compile(r"[A-Za-z_$][\w$]{2,79}")
-_CODE_NAME = re.compile(r"\w_\w|[a-z][A-Z]|\$")
-"""Names that are not words of prose: with an underscore or a capital inside."""
 
 
 class LinkedFiles:
@@ -275,8 +273,9 @@ def find_code_names(text: str) -> tuple[str, ...]:
     >>> find_code_names("Use `Order.total()`; amounts come from to_cents, never from floats.")
     ('Order', 'to_cents', 'total')
     """
-    marked = {name for part in _MARKED.findall(text) for name in _NAME.findall(part)}
-    return tuple(sorted(marked | {name for name in _NAME.findall(text) if _CODE_NAME.search(name)}))
+    question = Question.of(text)
+    symbols = [name.name for name in question.every_name if name.kind != "path" and not name.is_dotted]
+    return tuple(sorted({word for part in (*question.quoted, *symbols) for word in _NAME.findall(part)}))
 
 
 def git_blob_hash(data: bytes) -> str:

@@ -19,14 +19,12 @@ from context_engine.context import (
     BestHit,
     GatheredFiles,
     GatherRequest,
-    Mention,
     ProjectKnowledge,
     PromptReference,
     Workspace,
     find_partners,
     gather_files,
-    parse_mentions,
-    resolve_mentions,
+    resolve_names,
 )
 from context_engine.errors import CallError
 from context_engine.index import Role, role_of
@@ -78,8 +76,6 @@ RESOLVED_FILES_MAX = 40
 """Files whose uses of a name are resolved, which takes some milliseconds each."""
 TESTS_MAX = 2
 """Of one source file: the nearest by its folder, and one more."""
-_MEMBER = re.compile(r"(?<![\w./`@:-])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![\w/`:(-])")
-"""`typer.Argument`: a member, a module, the name of a site or of a product; it counts only where it is defined."""
 _CHANGELOGS = frozenset("changes changelog history news release releases release-notes release_notes".split())
 _MIGRATIONS = ("/migration/", "/migrations/", "/db/migrate/", "/alembic/versions/")
 _NOT_OURS: tuple[Role, ...] = ("generated", "vendor")
@@ -173,12 +169,9 @@ def _find_references(task: str, code: Workspace, first: Collection[str]) -> Iter
 
     `first` are the files that the search finds first: of several definitions of a name the one in them is meant.
     """
-    mentions = parse_mentions(task)
-    known = {mention.name for mention in mentions}
-    members = dict.fromkeys(name for name in _MEMBER.findall(task) if name not in known)
-    mentions += [Mention(name, "symbol", name, certain=False) for name in members]
-    certain = {mention.text for mention in mentions if mention.certain}
-    for reference in resolve_mentions(mentions, code):
+    question = Question.of(task)
+    certain = {name.text for name in question.names if name.certain}
+    for reference in resolve_names([*question.names, *question.dotted_names], code):
         # A file may define a symbol several times, as overloads or under conditions; the last one has a body.
         places = list({(place.path, place.symbol or place.line): place for place in reference.places}.values())
         chosen = [place for place in places if str(place.path) in first]

@@ -17,7 +17,6 @@ from context_engine.context import (
     ProjectKnowledge,
     PromptReference,
     RememberedItem,
-    extract_objective,
     find_commands,
 )
 from context_engine.errors import CallError
@@ -47,6 +46,7 @@ from context_engine.plans.model import (
     TestingStrategy,
 )
 from context_engine.plans.plan_events import PlanningStatus, planning_status
+from context_engine.search import Question
 from context_engine.text import shorten_line, split_words
 
 Imports = Mapping[str, Collection[str]]
@@ -78,7 +78,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     """Draft a plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
     commands = tuple(find_commands(sources.code))
     change = find_change_set(request, sources)
-    objective, imports = extract_objective(request.task), _read_imports(change, sources)
+    objective, imports = Question.of(request.task).objective, _read_imports(change, sources)
     drafts, later = draft_steps(change, imports, commands)
     deferred = drafts[later:] if request.mvp_only else []
     steps = tuple(drafts[: len(drafts) - len(deferred)])

@@ -15,20 +15,19 @@ import msgspec
 
 from context_engine.context import (
     BriefSection,
-    Mention,
     PromptReference,
     Workspace,
     build_brief,
     estimate_max_tokens,
     find_symbol_at,
     glob_for_path,
-    parse_mentions,
-    resolve_mentions,
+    resolve_names,
     widen_to_symbol,
 )
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, Query
 from context_engine.plans.model import Plan, PlanStep
+from context_engine.search import Mention, Question
 from context_engine.text import LineSpan, count_lines, dotted_name, escape_line, merge_spans, slice_lines
 
 PACKET_TOKENS_MAX = 2_000
@@ -145,14 +144,14 @@ def _fill_packet(plan: Plan, step: PlanStep, code: Workspace, room: int, status:
     """Return a packet whose words, files and lines cost so much, and what it may cost as JSON."""
     number = plan.step_numbers()
     words = "\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks))
-    mentions = parse_mentions(f"{step.title}\n{step.description}")
-    references = _resolve(mentions, code)
+    names = Question.of(f"{step.title}\n{step.description}").names
+    references = _resolve(names, code)
     heads = _list_files(step, references, code)
     room -= estimate_max_tokens(words)
     shown = _select_files(heads, room * HEADS_SHARE)
     room -= sum(map(_price, shown))
     readable = [head.path for head in shown if head.sha and head.change != "delete"]
-    places = [_find_places(path, step, mentions, references, code) for path in readable]
+    places = [_find_places(path, step, names, references, code) for path in readable]
     # The first place of each file comes before the second of any, and named definitions before all others.
     ordered = [place for turn in zip_longest(*places) for place in turn if place]
     spans: dict[str, list[LineSpan]] = defaultdict(list)
@@ -181,10 +180,10 @@ def _fill_packet(plan: Plan, step: PlanStep, code: Workspace, room: int, status:
     return packet, WHOLE_TOKENS_MAX if room < 0 and spans else PACKET_TOKENS_MAX
 
 
-def _resolve(mentions: Iterable[Mention], code: Workspace) -> list[PromptReference]:
+def _resolve(names: Iterable[Mention], code: Workspace) -> list[PromptReference]:
     """Return what the names in the text of a step mean, as far as each means one place."""
     try:
-        found = resolve_mentions(mentions, code)
+        found = resolve_names(names, code)
     except CallError:
         return []
     return [reference for reference in found if len(reference.places) == 1 and not reference.more]
@@ -233,7 +232,7 @@ def _price(head: PacketFile) -> int:
 
 
 def _find_places(
-    path: str, step: PlanStep, mentions: Iterable[Mention], references: Iterable[PromptReference], code: Workspace
+    path: str, step: PlanStep, names: Iterable[Mention], references: Iterable[PromptReference], code: Workspace
 ) -> list[_Place]:
     """Return the places of a step in a file: named definitions, other evidence, else what search finds in it."""
     try:
@@ -241,7 +240,7 @@ def _find_places(
     except CallError:
         return []
     symbols = [symbol for _, symbol in outline.symbols if symbol.kind != "section"]
-    named = [_Place(path, symbol.span, True) for symbol in _named_definitions(mentions, symbols)]
+    named = [_Place(path, symbol.span, True) for symbol in _named_definitions(names, symbols)]
     known = [(proof.line, proof.symbol) for proof in step.evidence if proof.path == path]
     known += [(place.line, place.symbol) for place in (found.places[0] for found in references) if place.path == path]
     around = [
@@ -252,10 +251,10 @@ def _find_places(
     return list(dict.fromkeys([*named, *around] or _search_file(path, step, outline, code)))
 
 
-def _named_definitions(mentions: Iterable[Mention], symbols: Sequence[Definition]) -> list[Definition]:
+def _named_definitions(names: Iterable[Mention], symbols: Sequence[Definition]) -> list[Definition]:
     """Return the definitions of a file that the text of a step names, in the order in which it does."""
     found: dict[Definition, None] = {}
-    for name in (dotted_name(mention.name) for mention in mentions if mention.kind in ("symbol", "error")):
+    for name in (dotted_name(mention.name) for mention in names if mention.kind in ("symbol", "error")):
         exact = [symbol for symbol in symbols if f".{symbol.qualified}".endswith(f".{name}")]
         same = exact or [symbol for symbol in symbols if symbol.name == name.rpartition(".")[2]]
         found |= dict.fromkeys(same[:NAMESAKES_MAX])

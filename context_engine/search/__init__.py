@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import SCORE_DIGITS, WEIGHTS
     from context_engine.search.gram_index import GramIndex
-    from context_engine.search.named_places import find_paths, list_tails
-    from context_engine.search.question import Question, drop_lead_in, find_telling_words, is_task
+    from context_engine.search.named_places import Mention, MentionKind
+    from context_engine.search.question import Question
     from context_engine.search.rankers import K1, B
     from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState
     from context_engine.search.searcher import Searcher

@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from context_engine.index import PathEnd
 from context_engine.languages import Languages
 
 FOUND_MAX = 200
@@ -52,31 +53,37 @@ class NamedPlace(NamedTuple):
     function: str = ""
 
 
-class PathMention(NamedTuple):
-    """A path as a text spells it, from `start` to `stop`, with its line (0: none).
+MentionKind = Literal["path", "symbol", "error"]
 
-    `is_frame`: it is of a stack trace; `is_inner_last`: of one whose last frame is the innermost; `function`: the
-    name of its function, where it is known.
+
+class Mention(NamedTuple):
+    """Something that a text names, as it is written from `start` on: the `name` it means, and its line (0: none).
+
+    `certain`: it is surely a name of this code; a name that only its capitals mark ("GitHub") and one in a code fence,
+    which may be from anywhere, are not. `is_dotted`: nothing but dots marks it as code. `frame`: it is of a stack trace
+    that begins or ends with its innermost frame; `function`: the name of its function, where it is known.
     """
 
     start: int
-    stop: int
-    path: str
-    line: int
-    is_frame: bool
-    is_inner_last: bool
+    text: str
+    kind: MentionKind
+    name: str
+    line: int = 0
+    certain: bool = True
+    is_dotted: bool = False
+    frame: Literal["", "inner first", "inner last"] = ""
     function: str = ""
 
 
 def find_places(text: str) -> list[NamedPlace]:
     """Return the places that a text names, each once: frames, the innermost first, then hunks, then other paths."""
     mentions = find_paths(text)
-    frames = _rank_frames([mention for mention in mentions if mention.is_frame])
+    frames = _rank_frames([mention for mention in mentions if mention.frame])
     others = []
     for mention in mentions:
-        if not mention.is_frame:
-            unsure = PATH_WEIGHT if "/" in mention.path else BARE_NAME_WEIGHT
-            others.append(NamedPlace(mention.path, mention.line, 1.0 if mention.line else unsure))
+        if not mention.frame:
+            unsure = PATH_WEIGHT if "/" in mention.name else BARE_NAME_WEIGHT
+            others.append(NamedPlace(mention.name, mention.line, 1.0 if mention.line else unsure))
     places = [*frames, *_find_hunks(text), *others]
     return list({(place.path, place.line): place for place in reversed(places)}.values())[::-1]
 
@@ -93,7 +100,6 @@ _BACKWARDS = re.compile(r"[\w.@+~\[\]/\\-]*")
 """The characters of a path, from its end to its beginning."""
 _OWNER_BACKWARDS = re.compile(r"\(([\w$.<>]+)")
 """The name before the file in a frame of Java or Kotlin: `at com.zoo.Cat.purr(`."""
-_JVM = frozenset(("java", "kt", "kts", "scala", "groovy", "clj"))
 _FRAME_BEFORE = re.compile(
     r"(?:^|[\s(])(?:at|from|in|File|#\d{1,4}|\d{1,4}:|-->|panicked)[\s(\"']|^[\s(\"'>|]*$|^\s*\(\w+ [\w.-]+\) $"
 )
@@ -110,8 +116,8 @@ _FUNCTION_ABOVE = re.compile(r"(?:^|[.:])(\w+)(?:\([^()\n]*\)|(?:::h[0-9a-f]{16}
 _ONLY_FILE_BEFORE = re.compile(r"\s+(?:at )?$")
 
 
-def find_paths(text: str) -> list[PathMention]:
-    """Return the paths of a text in its order; of a text with very many the first and the last."""
+def find_paths(text: str) -> list[Mention]:
+    """Return the paths of a text, of very many the first and the last; a bare `Node.js` may be something else."""
     known = path_endings()
     endings = [match for match in _ENDING.finditer(text) if match["suffix"].lower() in known]
     if len(endings) > 2 * FOUND_MAX:
@@ -119,7 +125,7 @@ def find_paths(text: str) -> list[PathMention]:
     return list(_read_paths(text, endings))
 
 
-def _read_paths(text: str, endings: Sequence[re.Match[str]]) -> Iterator[PathMention]:
+def _read_paths(text: str, endings: Sequence[re.Match[str]]) -> Iterator[Mention]:
     done = 0
     for match in endings:
         name_stop = match.end("suffix")
@@ -132,14 +138,18 @@ def _read_paths(text: str, endings: Sequence[re.Match[str]]) -> Iterator[PathMen
             continue
         done = match.end()
         before = text[max(0, start - _BEFORE_CHARS) : start].rpartition("\n")[2]
-        if match["suffix"] in _JVM and "/" not in path:
+        if match["suffix"] in PathEnd.PACKAGE_SUFFIXES and "/" not in path:
             path = _qualify(path, before)
         line = int(match["line"] or match["bracket"] or match["anchor"] or match["word"] or 0)
         behind = _FRAME_BEHIND.match(text, match.end())
         is_frame = bool(line and (behind or _FRAME_BEFORE.search(before)))
-        is_inner_last = before.endswith('File "') or bool(behind and match["suffix"] in ("py", "pyx"))
+        is_inner_last = before.endswith('File "') or (behind and match["suffix"] in ("py", "pyx"))
+        frame = "" if not is_frame else "inner last" if is_inner_last else "inner first"
         function = _read_function(text, start, before, behind) if is_frame else ""
-        yield PathMention(start, match.end(), path, line, is_frame, is_inner_last, function)
+        spelled = text[start : match.end()]
+        is_code = text[start - 1 : match.end() + 1] == f"`{spelled}`"
+        certain = bool(line) or is_code or "/" in path or "_" in path
+        yield Mention(start, spelled, "path", path, line, certain, frame=frame, function=function)
 
 
 def _read_function(text: str, start: int, before: str, behind: re.Match[str] | None) -> str:
@@ -179,67 +189,24 @@ def _qualify(name: str, before: str) -> str:
     return "/".join([*package, name])
 
 
-class PathTail(NamedTuple):
-    """The end of a path, which may name a file here.
-
-    `trust` is how sure that is. `is_whole`: only the file of exactly this path is meant.
-    """
-
-    path: str
-    trust: float
-    is_whole: bool
-
-
-_INSTALLED = frozenset(("site-packages", "dist-packages", "node_modules", "registry", "mod", "gems", "deps", "usr"))
-"""Folders of installed packages: what is below them is rarely a file of this workspace."""
-_NEAR, _INSTALLED_TRUST, _ROOT_TRUST = 0.9, 0.5, 0.6
-
-
-def list_tails(path: str) -> Iterator[PathTail]:
-    """Yield a path, and its ends that may name a file here, the longest first.
-
-    A path of another machine begins with folders of that machine, a relative path at most with the folder of the
-    workspace, a package with folders that need not exist. The bare name is only a file at the top of the workspace.
-
-    >>> [tail.path for tail in list_tails("/home/me/zoo/src/a.py")]
-    ['home/me/zoo/src/a.py', 'me/zoo/src/a.py', 'zoo/src/a.py', 'src/a.py', 'a.py']
-    >>> [tail.path for tail in list_tails("zoo/src/a.py")], [tail.path for tail in list_tails("src/a.py")]
-    (['zoo/src/a.py', 'src/a.py'], ['src/a.py'])
-    """
-    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
-    is_package = path.rpartition(".")[2] in _JVM
-    is_installed = not _INSTALLED.isdisjoint(parts)
-    dropped_max = 1
-    if path.startswith("/") or path[1:2] == ":" or is_package:
-        dropped_max = len(parts) - 1
-    for dropped in range(min(dropped_max, len(parts) - 1) + 1):
-        tail, is_bare = "/".join(parts[dropped:]), dropped == len(parts) - 1
-        if not dropped:
-            yield PathTail(tail, 1.0, is_whole=False)
-        elif not is_bare:
-            yield PathTail(tail, _INSTALLED_TRUST if is_installed else _NEAR, is_whole=False)
-        elif dropped_max > 1 and not is_installed:
-            yield PathTail(tail, _ROOT_TRUST, is_whole=not is_package)
-
-
 # -- stack traces -----------------------------------------------------------------------------------------------------
 
 
-def _rank_frames(frames: Sequence[PathMention]) -> Iterator[NamedPlace]:
+def _rank_frames(frames: Sequence[Mention]) -> Iterator[NamedPlace]:
     """Yield the frames of all traces in the order of their distance from the failure."""
     ranked = []
     for number, trace in enumerate(_split_traces(frames)):
-        inner_first = trace[::-1] if trace[0].is_inner_last else trace
+        inner_first = trace[::-1] if trace[0].frame == "inner last" else trace
         ranked += [(depth + number * NEXT_TRACE, number, frame) for depth, frame in enumerate(inner_first)]
     for distance, _, frame in sorted(ranked, key=lambda row: row[:2]):
-        yield NamedPlace(frame.path, frame.line, FRAME_FACTOR**distance, frame.function)
+        yield NamedPlace(frame.name, frame.line, FRAME_FACTOR**distance, frame.function)
 
 
-def _split_traces(frames: Sequence[PathMention]) -> list[list[PathMention]]:
-    traces: list[list[PathMention]] = []
+def _split_traces(frames: Sequence[Mention]) -> list[list[Mention]]:
+    traces: list[list[Mention]] = []
     for frame in frames:
         last = traces[-1][-1] if traces else None
-        if last and frame.start - last.stop <= SAME_TRACE_CHARS and last.is_inner_last == frame.is_inner_last:
+        if last and frame.start - last.start - len(last.text) <= SAME_TRACE_CHARS and last.frame == frame.frame:
             traces[-1].append(frame)
         else:
             traces.append([frame])

@@ -1,24 +1,28 @@
-"""PURE. A question - three words, an issue, a trace, a log - as weighted words, and the symbols and places it names.
+r"""PURE. A question - three words, a task, an issue, a trace, a log - as weighted words, and all that it names.
 
 A short one weighs all its words alike. In a long one the title weighs most, then what identifies (compound and quoted
 names, error messages), then prose; templates, trailers, numbers and addresses weigh nothing.
+
+>>> task = Question.of("Why does `login()` fail at src/auth.py:12 with a KeyError? \n1. drop `foo`\n- [ ] test")
+>>> [(name.text, name.kind, name.line) for name in task.names]
+[('login()', 'symbol', 0), ('src/auth.py:12', 'path', 12), ('KeyError', 'error', 0), ('foo', 'symbol', 0)]
+>>> task.objective, task.items
+('Why does `login()` fail at src/auth.py:12 with a KeyError?', ['drop `foo`', 'test'])
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from context_engine.index import term_hashes
-from context_engine.search.named_places import NamedPlace, find_places, path_endings
-from context_engine.text import STOP_WORDS, compound_term, expand_words, split_identifier, split_words
+from context_engine.search.named_places import Mention, MentionKind, find_paths, find_places, path_endings
+from context_engine.text import STOP_WORDS, compound_term, expand_words, shorten_prose, split_identifier, split_words
 
 SHORT_CHARS_MAX = 240
 """A question of one line up to here is short."""
@@ -31,6 +35,11 @@ LINES_MAX = 1_000
 """Lines that are read at the beginning of a question, and at its end."""
 KEPT_MAX = 16
 """Questions whose analysis is kept: several parts of one call ask for it."""
+
+NAMES_MAX = 24
+"""A question that names more is a listing; the first names show what it is about."""
+NAME_CHARS_MAX, OBJECTIVE_CHARS_MAX = 200, 200
+ITEMS_MAX, ITEM_CHARS_MAX = 8, 160
 
 TITLE_CHARS_MAX = 160
 """A first line that is longer is cut after its first sentence: it is an issue in one line."""
@@ -55,36 +64,45 @@ TITLE, NAMED, LEAD, PROSE, CODE, LOG, NOISE = 1.0, 0.8, 0.4, 0.3, 0.25, 0.15, 0.
 in 62 % (evals/places)."""
 
 
-@dataclass(frozen=True, slots=True)
 class Question:
-    """A parsed question.
+    """A question as search and context read it.
 
-    `words` and `word_weights` are the unstemmed parts of its words, `hashes` and `weights` its terms. `symbol`: the
+    `words` are the unstemmed parts of its words with their weights, `hashes` and `weights` its terms. `symbol`: the
     compound name when the whole question is one symbol, `spelled` the same as written; `mentioned`: (compound name,
     weight 0-1) of words that look like symbols inside a longer question; `members`: (owner, member) as compound names
-    where the title or the lead names both, `Pool#drain`; `lifted`: roles (`test`, `docs`...) that it
-    asks for by name; `places`: files and lines that it names, the nearest to a failure first; `scopes`: names of
-    folders, packages or files that its title says it is about; `focus`: the text that vectors compare, the whole of a
-    short question.
+    where the title or the lead names both, `Pool#drain`; `lifted`: roles (`test`, `docs`...) that it asks for by name;
+    `places`: files and lines that it names, the nearest to a failure first; `scopes`: names of folders, packages or
+    files that its title says it is about; `focus`: the text that vectors compare, the whole of a short question.
     """
 
-    words: tuple[str, ...]
-    word_weights: tuple[float, ...]
-    hashes: npt.NDArray[np.uint64]
-    weights: npt.NDArray[np.float32]
-    symbol: str
-    spelled: str
-    mentioned: tuple[tuple[str, float], ...]
-    members: tuple[tuple[str, str], ...]
-    lifted: frozenset[str]
-    places: tuple[NamedPlace, ...]
-    scopes: tuple[str, ...]
-    focus: str
+    def __init__(self, text: str) -> None:
+        """Read what search asks for."""
+        self.text = text
+        stripped = text.strip()
+        passages = _split_passages(stripped)
+        title = passages[0].text if passages else ""
+        weighed = _weigh_words(passages)
+        self.words = _greatest_of((part, weight) for word, weight in weighed.items() for part in split_identifier(word))
+        groups = zip(expand_words(list(weighed)), weighed.values(), strict=True)
+        terms = _greatest_of((term, weight) for group, weight in groups for term in group)
+        self.hashes = term_hashes(terms)
+        self.weights = np.fromiter(terms.values(), np.float32, len(terms))
+        spelled = split_words(stripped) if _SYMBOL.fullmatch(stripped) else []
+        self.spelled = spelled[-1] if spelled else ""
+        self.symbol = compound_term(self.spelled)
+        self.mentioned = [] if self.symbol else _find_mentioned(weighed)
+        self.members = _find_members(passages)
+        self.lifted = frozenset(match.lastgroup or "" for match in _ROLE_WORDS.finditer(title.lower()))
+        self.places = find_places(stripped)
+        self.scopes = find_scopes(title)
+        telling = (text for weight, text in passages if weight >= LEAD)
+        self.focus = title if len(passages) == 1 else "\n".join(telling)[:FOCUS_CHARS_MAX]
 
-    @classmethod
-    def of(cls, text: str) -> Question:
-        """Parse a question; the last ones are kept."""
-        return _parse(text)
+    @staticmethod
+    @lru_cache(KEPT_MAX)
+    def of(text: str) -> Question:
+        """Return the question of a text; the last ones are kept."""
+        return Question(text)
 
     def is_naming(self, name: str) -> bool:
         """Return whether a symbol is asked for by its plain name.
@@ -101,36 +119,59 @@ class Question:
         """Whether it is a title alone: all its words weigh alike."""
         return bool((self.weights >= TITLE).all())
 
+    @property
+    def is_task(self) -> bool:
+        """Whether it begins as a task of a developer does, with a verb that asks for a change of code.
 
-@lru_cache(KEPT_MAX)
-def _parse(text: str) -> Question:
-    stripped = text.strip()
-    passages = _split_passages(stripped)
-    weighed = _weigh_words(passages)
-    words = _greatest_of((part, weight) for word, weight in weighed.items() for part in split_identifier(word))
-    groups = zip(expand_words(list(weighed)), weighed.values(), strict=True)
-    terms = _greatest_of((term, weight) for group, weight in groups for term in group)
-    spelled_words = split_words(stripped) if _SYMBOL.fullmatch(stripped) else []
-    spelled = spelled_words[-1] if spelled_words else ""
-    symbol = compound_term(spelled)
-    title = passages[0].text if passages else ""
-    focus = title
-    if len(passages) != 1:
-        focus = "\n".join(text for weight, text in passages if weight >= LEAD)[:FOCUS_CHARS_MAX]
-    return Question(
-        tuple(words),
-        tuple(words.values()),
-        term_hashes(terms),
-        np.fromiter(terms.values(), np.float32, len(terms)),
-        symbol,
-        spelled,
-        () if symbol else tuple(_find_mentioned(weighed)),
-        tuple(_find_members(passages)),
-        frozenset(match.lastgroup or "" for match in _ROLE_WORDS.finditer(title.lower())),
-        tuple(find_places(stripped)),
-        tuple(find_scopes(title)),
-        focus,
-    )
+        It may be in quotes, as `opencode run` puts it.
+
+        >>> [Question.of(text).is_task for text in ("Please fix the loop", "fix(core): keep it", '"Adding one"', "hm")]
+        [True, True, True, False]
+        """
+        match = _FIRST_WORD.match(self.text.lstrip(_QUOTES))
+        word = match[1].lower() if match else ""
+        plain = {word, *(word.removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
+        plain |= {f"{form}e" for form in plain} | {form[:-1] for form in plain if form[-1:] == form[-2:-1]}
+        return not _VERBS.isdisjoint(plain)
+
+    @property
+    def telling_words(self) -> list[str]:
+        """The words that may say something about code, in lower case."""
+        words = dict.fromkeys(word.lower() for word in self.words)
+        return [word for word in words if word not in STOP_WORDS and word not in CHATTER and len(word) > 1]
+
+    @property
+    def objective(self) -> str:
+        """The first sentence."""
+        text = _FENCE.sub("\n", _drop_lead_in(self.text)).strip()
+        first = re.split(r"(?<=[.!?])\s|\n", text, maxsplit=1)[0].strip()
+        return shorten_prose(first, OBJECTIVE_CHARS_MAX)
+
+    @property
+    def items(self) -> list[str]:
+        """The items of its lists, outside code fences."""
+        items = (match[1].rstrip() for match in _ITEM.finditer(_FENCE.sub("\n", self.text)))
+        return list(dict.fromkeys(shorten_prose(item, ITEM_CHARS_MAX) for item in items))[:ITEMS_MAX]
+
+    @property
+    def quoted(self) -> list[str]:
+        """The texts in backticks."""
+        return _QUOTED.findall(self.text)
+
+    @cached_property
+    def every_name(self) -> list[Mention]:
+        """All paths and symbols that it names, once each, in its order."""
+        return _find_mentions(self.text)
+
+    @property
+    def names(self) -> list[Mention]:
+        """The first of its names that are spelled as only code is."""
+        return [mention for mention in self.every_name if not mention.is_dotted][:NAMES_MAX]
+
+    @property
+    def dotted_names(self) -> list[Mention]:
+        """The first names that only dots mark: members and modules (typer.Argument), but also products (Asp.Net)."""
+        return [mention for mention in self.every_name if mention.is_dotted][:NAMES_MAX]
 
 
 def _greatest_of(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:
@@ -208,7 +249,7 @@ def _find_members(passages: Sequence[_Passage]) -> list[tuple[str, str]]:
 
     >>> issue = "Pool leaks\n\n`Pool#drain_all` and Valve::open keep `src/pool.py` open."
     >>> Question.of(issue).members
-    (('pool', 'drainall'), ('valve', 'open'))
+    [('pool', 'drainall'), ('valve', 'open')]
     """
     if len(passages) == 1:
         return []
@@ -251,23 +292,19 @@ _CODE_LINE = re.compile(
 )
 """A line of code that was pasted without a fence."""
 _WEIGHTS = {"noise": NOISE, "diff": NOISE, "trace": LOG, "error": NAMED, "log": LOG}
-_UNTOLD = re.compile(
-    r"environment|versions?\b|system info|checklist|before submitting|platform|your setup|additional context",
+_FORM_HEADING = re.compile(
+    r"(?P<untold>environment|versions?\b|system info|checklist|before submitting|platform|your setup"
+    r"|additional context)|(?:(?:steps )?(?:to )?reproduc\w*|(?:expected|actual|current|observed)\b.{0,30}"
+    r"|what happened.{0,20}|(?:bug )?description|describe the .{0,20}|motivation|modifications?|results?|summary"
+    r"|overview|screenshots?|logs?)\Z",
     re.IGNORECASE,
 )
-"""Headings of sections that say nothing about code."""
-_TEMPLATE = re.compile(
-    r"(?:steps )?(?:to )?reproduc\w*|(?:expected|actual|current|observed)\b.{0,30}|what happened.{0,20}"
-    r"|(?:bug )?description|describe the .{0,20}|motivation|modifications?|results?|summary|overview"
-    r"|screenshots?|logs?",
-    re.IGNORECASE,
-)
-"""Headings of issue forms: they say nothing, but what is below them does."""
+"""Headings of issue forms: they say nothing, but what is below them does, unless it is `untold`."""
 
 
 def _split_passages(text: str) -> list[_Passage]:
     """Return the passages of a question, first its title."""
-    cleaned = _BACKPORT.sub("", drop_lead_in(text))
+    cleaned = _BACKPORT.sub("", _drop_lead_in(text))
     if len(cleaned) <= SHORT_CHARS_MAX and "\n" not in cleaned:
         return [_Passage(TITLE, cleaned or text)]
     cleaned = _ESCAPES.sub(" ", cleaned)
@@ -288,8 +325,9 @@ def _weigh_lines(lines: list[str]) -> Iterator[_Passage]:
             is_code = not is_code
         elif kind == "heading":
             heading = line.strip("#*: ")
-            is_untold = bool(_UNTOLD.match(heading))
-            if not is_untold and not _TEMPLATE.fullmatch(heading):
+            form = _FORM_HEADING.match(heading)
+            is_untold = bool(form and form["untold"])
+            if not form:
                 yield _Passage(LEAD if has_title else TITLE, heading)
                 has_title = True
         elif is_untold or kind in ("noise", "diff"):
@@ -315,16 +353,6 @@ def _find_title_end(line: str) -> int:
         return len(line)
     end = _SENTENCE_END.search(line, 10, TITLE_CHARS_MAX)
     return end.end() if end else TITLE_CHARS_MAX
-
-
-def find_telling_words(text: str) -> list[str]:
-    """Return the words of a prompt that may say something about code, in lower case, each once.
-
-    >>> find_telling_words("ok thanks, now please fix it"), find_telling_words("How does the Pool drain it?")
-    (['fix'], ['pool', 'drain'])
-    """
-    words = dict.fromkeys(word.lower() for word in Question.of(text).words)
-    return [word for word in words if word not in STOP_WORDS and word not in CHATTER and len(word) > 1]
 
 
 _QUOTED = re.compile(r"`([^`\n]{1,100})`")
@@ -375,10 +403,10 @@ _LEAD_IN_WORDS = frozenset(
 """Words that announce a text, besides stop words and `CHATTER`."""
 
 
-def drop_lead_in(text: str) -> str:
+def _drop_lead_in(text: str) -> str:
     r"""Return a text without a first line that only announces the rest.
 
-    >>> drop_lead_in("Please fix the following issue:\n\nPool leaks"), drop_lead_in("Fix this leak:\nPool leaks")
+    >>> _drop_lead_in("Please fix the following issue:\n\nPool leaks"), _drop_lead_in("Fix this leak:\nPool leaks")
     ('Pool leaks', 'Fix this leak:\nPool leaks')
     """
     line, _, rest = text.lstrip().partition("\n")
@@ -389,14 +417,16 @@ def drop_lead_in(text: str) -> str:
     return text if words - STOP_WORDS - CHATTER - _LEAD_IN_WORDS else rest.lstrip()
 
 
-_POLITE = re.compile(
+_FIRST_WORD = re.compile(
     r"^(?:[-*+\u2022]|\d+[.)])?\s*(?:\[[ xX]?\])?\s*"
     r"(?:(?:please|then|also|and|now|finally|next|first|so|just|kindly)[, ]+"
     r"|(?:can|could|would|will) you (?:please )?|(?:we|you|i) (?:need|want|have|would like)(?: you)? to "
     r"|(?:it|we|you) (?:should|must) "
-    r"|let'?s |make sure (?:that )?(?:you |to )?|ensure (?:that )?(?=you )|help me (?:to )?)*",
+    r"|let'?s |make sure (?:that )?(?:you |to )?|ensure (?:that )?(?=you )|help me (?:to )?)*"
+    r"(?:`?[\w./-]{1,40}(?:\([^)\n]{0,40}\))?`?!?:\s+)?([A-Z]*)",
     re.IGNORECASE,
 )
+"""The first word of a request behind what is polite, and behind a subject as commits have it: `fix(core): `."""
 _VERBS = frozenset(
     "add allow apply avoid bump cache change check clean convert copy create cut debug decrease define delete "
     "deprecate detect disable document drop enable ensure expose export extend extract find fix format "
@@ -408,22 +438,57 @@ _VERBS = frozenset(
     "verify warn wrap write".split()
 )
 """Verbs that ask for a change of code."""
-_SUBJECT = re.compile(r"^`?[\w./-]{1,40}(?:\([^)\n]{0,40}\))?`?!?:\s+")
-"""The subject of a task in front of it, as commits have it: `fix(core): `, "`parser`: "."""
 _QUOTES = " \t\r\n\"'\u201c\u2018"
 
+# -- names of code ----------------------------------------------------------------------------------------------------
 
-def is_task(prompt: str) -> bool:
-    """Return whether a prompt begins as a task of a developer does, with a verb that asks for a change of code.
+_FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
+_ITEM = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+(?:\[[ xX]?\][ \t]+)?(\S[^\n]*)", re.MULTILINE)
+_NAME = re.compile(
+    r"(?<![\w./@$-])(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*)(?P<call>\(\))?(?![\w/-])"
+)
+_ABBREVIATIONS = frozenset(("e.g", "i.e", "a.k.a", "etc", "vs"))
 
-    It may be in quotes, as `opencode run` puts it.
 
-    >>> [is_task(text) for text in ("Please fix the loop", "fix(core): keep the order", '"Adding a limit"', "thanks")]
-    [True, True, True, False]
+def _find_mentions(text: str) -> list[Mention]:
+    """Return everything that a text names, once each, in its order; symbols within paths do not count."""
+    readable = _ESCAPES.sub(_blank_escape, text)
+    paths, between, done = find_paths(readable), [], 0
+    for path in paths:
+        between += [readable[done : path.start], " " * len(path.text)]
+        done = path.start + len(path.text)
+    found = [*paths, *_find_symbols("".join([*between, readable[done:]]))]
+    fences = [match.span() for match in _FENCE.finditer(text)]
+    mentions: dict[tuple[str, str, int], Mention] = {}
+    for mention in sorted(mention for mention in found if len(mention.name) <= NAME_CHARS_MAX):
+        if any(first <= mention.start < last for first, last in fences):
+            mention = mention._replace(certain=False)
+        key = mention.kind, mention.name, mention.line
+        known = mentions.setdefault(key, mention)
+        if known.is_dotted or (mention.certain and not known.certain):
+            mentions[key] = mention
+    return list(mentions.values())
+
+
+def _blank_escape(escape: re.Match[str]) -> str:
+    """Return spaces for an address, a color or a comment; the number of an issue may be that of a frame."""
+    return escape[0] if "#" in escape[0][:2] else " " * len(escape[0])
+
+
+def _find_symbols(text: str) -> Iterator[Mention]:
+    """Yield names of errors, names in backticks or that are called, and those that no natural language spells so.
+
+    Plurals of abbreviations do not count: `URLs`.
     """
-    words = _SUBJECT.sub("", _POLITE.sub("", prompt.lstrip(_QUOTES), count=1))
-    first = re.match(r"[A-Za-z]+", words)
-    word = first.group().lower() if first else ""
-    plain = {word, *(word.removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
-    plain |= {f"{form}e" for form in plain} | {form[:-1] for form in plain if form[-1:] == form[-2:-1]}
-    return not _VERBS.isdisjoint(plain)
+    for match in _NAME.finditer(text):
+        name = match["name"]
+        is_code = text[match.start() - 1 : match.end() + 1] == f"`{match[0]}`"
+        is_error = name.isidentifier() and name[0].isupper() and name not in ("Error", "Exception")
+        is_error = is_error and name.endswith(("Error", "Exception"))
+        is_joined = any(mark in name for mark in ("::", "#", "->")) or "_" in name.strip("_")
+        is_marked = is_code or is_joined or is_error or bool(match["call"])
+        is_named = is_marked or (is_compound(name) and not name[:-1].isupper())
+        if (is_named or "." in name) and name.lower() not in _ABBREVIATIONS and len(name.strip("_$")) > 1:
+            kind: MentionKind = "error" if is_error else "symbol"
+            certain, meant = is_code or (is_joined and not is_error), name.replace("->", ".")
+            yield Mention(match.start(), match[0], kind, meant, certain=certain, is_dotted=not is_named)

@@ -17,10 +17,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index import ROLES, Matches, Snapshot, StoredOutline, StoredSymbol, symbol_chain, term_hashes
+from context_engine.index import (
+    ROLES,
+    Matches,
+    PathEnd,
+    Snapshot,
+    StoredOutline,
+    StoredSymbol,
+    symbol_chain,
+    term_hashes,
+)
 from context_engine.languages import Languages, PathIndex
 from context_engine.model import CHUNK_KINDS
-from context_engine.search.named_places import NamedPlace, PathTail, list_tails
+from context_engine.search.named_places import NamedPlace
 from context_engine.search.question import TITLE, Question
 from context_engine.text import compound_term, stem_all
 
@@ -172,7 +181,7 @@ class RankingView:
             by_path.setdefault(self.snapshot.paths[file], []).append(file)  # repositories may share a path
         return PathIndex(by_path), by_path
 
-    def files_at(self, tail: PathTail) -> list[int]:
+    def files_at(self, tail: PathEnd) -> list[int]:
         """Return the living files that the end of a path means: those of exactly this path, else those that end so."""
         index, by_path = self._files_at
         if tail.is_whole or tail.path in by_path:
@@ -406,7 +415,7 @@ def _rank_file_names(view: RankingView, question: Question) -> Floats:
     names = view.name_words
     vocabulary, stems = names.vocabulary, names.stems
     value = np.zeros(len(vocabulary), np.float32)
-    for word, stem, weight in zip(question.words, stem_all(question.words), question.word_weights, strict=True):
+    for (word, weight), stem in zip(question.words.items(), stem_all([*question.words]), strict=True):
         if len(word) < 2:
             continue
         at = bisect_left(vocabulary, word[:3])
@@ -551,7 +560,7 @@ def resolve_places(view: RankingView, named: Iterable[NamedPlace]) -> list[Resol
     """
     places = []
     for place in named:
-        for tail in list_tails(place.path):
+        for tail in PathEnd.list_of(place.path):
             files = view.files_at(tail)
             if files:
                 weight = place.weight * tail.trust / len(files)

@@ -186,7 +186,7 @@ def _split_question(text: str) -> _QuestionParts:
     question = Question.of(text)
     title: dict[str, float] = {}
     body: dict[str, float] = {}
-    for stem, weight in zip(stem_all(question.words), question.word_weights, strict=True):
+    for stem, weight in zip(stem_all([*question.words]), question.words.values(), strict=True):
         words = title if weight >= TITLE else body
         words[stem] = max(weight, words.get(stem, 0.0))
     beginning = text[:QUESTION_CHARS_MAX]

@@ -136,9 +136,7 @@ class SearchService:
             return not self._live.is_building
         until = time.monotonic() + wait_s
         question = Question.of(text)
-        weights = dict(zip(question.words, question.word_weights, strict=True))
-        if question.symbol:
-            weights = {question.spelled: 1.0}
+        weights = {question.spelled: 1.0} if question.symbol else question.words
         rarest = sorted(weights, key=lambda word: (-weights[word], -len(word)))[:HURRIED_WORDS_MAX]
         words = {word: weights[word] for word in rarest if len(word) >= HURRIED_CHARS_MIN}
         paths = self._live.pending_files(until)

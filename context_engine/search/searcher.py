@@ -128,7 +128,7 @@ class Searcher:
 
     def find_absent_words(self, text: str) -> tuple[str, ...]:
         """Return the words of a question that are in no chunk."""
-        words = Question.of(text).words
+        words = list(Question.of(text).words)
         frequency = self.snapshot.matches("body", term_hashes(stem_all(words))).frequency
         return tuple(word for word, count in zip(words, frequency.tolist(), strict=True) if not count)
 

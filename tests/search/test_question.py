@@ -6,16 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.index import term_hashes
+from context_engine.index import PathEnd, term_hashes
 from context_engine.model import QUESTION_CHARS_MAX
-from context_engine.search.named_places import FOUND_MAX, find_paths, find_places, list_tails
-from context_engine.search.question import FOCUS_CHARS_MAX, WORDS_MAX, Question
+from context_engine.search.named_places import FOUND_MAX, find_paths, find_places
+from context_engine.search.question import FOCUS_CHARS_MAX, NAMES_MAX, WORDS_MAX, Question
 from context_engine.text import query_terms
 
 
 def weights_of(text: str) -> dict[str, float]:
-    question = Question.of(text)
-    return dict(zip(question.words, question.word_weights, strict=True))
+    return dict(Question.of(text).words)
 
 
 # -- words and weights --
@@ -26,7 +25,7 @@ def weights_of(text: str) -> dict[str, float]:
 def test_all_terms_of_a_short_question_weigh_one(text: str) -> None:
     question = Question.of(text)
     assert question.hashes.tolist() == term_hashes(query_terms(text.strip())).tolist()
-    assert set(question.weights.tolist()) <= {1.0} and set(question.word_weights) <= {1.0}
+    assert set(question.weights.tolist()) <= {1.0} and set(question.words.values()) <= {1.0}
 
 
 @given(
@@ -39,8 +38,8 @@ def test_all_terms_of_a_short_question_weigh_one(text: str) -> None:
 )
 def test_every_term_has_a_weight_between_zero_and_one(lines: list[str]) -> None:
     question = Question.of("\n".join(lines))
-    assert len(question.hashes) == len(question.weights) and len(question.words) == len(question.word_weights)
-    assert all(0 < weight <= 1 for weight in [*question.weights.tolist(), *question.word_weights])
+    assert len(question.hashes) == len(question.weights)
+    assert all(0 < weight <= 1 for weight in [*question.weights.tolist(), *question.words.values()])
 
 
 ISSUE = """\
@@ -77,8 +76,8 @@ def test_code_without_a_fence_weighs_less_than_prose(line: str) -> None:
 
 
 def test_the_prefix_of_a_backport_weighs_nothing_and_a_scope_does() -> None:
-    assert Question.of("[PR #13180/ee53d655 backport][3.14] drop headers").words == ("drop", "headers")
-    assert Question.of("[core] drop headers").words == ("core", "drop", "headers")
+    assert Question.of("[PR #13180/ee53d655 backport][3.14] drop headers").words.keys() == {"drop", "headers"}
+    assert Question.of("[core] drop headers").words.keys() == {"core", "drop", "headers"}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +86,7 @@ def test_the_prefix_of_a_backport_weighs_nothing_and_a_scope_does() -> None:
 )
 def test_a_line_that_announces_the_rest_is_no_title(line: str) -> None:
     assert weights_of(f"{line}\n\n{ISSUE}") == weights_of(ISSUE)
-    assert Question.of(f"{line}\n\nPool leaks").words == ("pool", "leaks")
+    assert Question.of(f"{line}\n\nPool leaks").words.keys() == {"pool", "leaks"}
 
 
 @pytest.mark.parametrize("line", ["Fix the leak of this pool:", "Pool:", "Fix bug"])
@@ -121,11 +120,16 @@ def test_a_question_of_any_length_counts_a_bounded_number_of_words(text: str, ti
 
 @pytest.mark.parametrize(
     "part",
-    ["a", "a ", "a\n", "`a", "[1", "<!--", "a.py:1\n", "a.py ", "a/", "a::", "É", "```\n", "\x1b[1;", "@@ -1\n ", "Aa"],
+    [
+        *("a", "a ", "a\n", "`a", "[1", "<!--", "a.py:1\n", "a.py ", "a/", "a.", "a::", "É", "```\n", "\x1b[1;"),
+        *("@@ -1\n ", "Aa", 'File "', " in /a.", "/", "- a\n"),
+    ],
 )
 def test_the_longest_questions_are_read_in_a_moment(part: str) -> None:
-    text = (part * QUESTION_CHARS_MAX)[:QUESTION_CHARS_MAX]
-    Question.of(text)  # minutes, were it quadratic: the limit of the suite would show it
+    question = Question((part * QUESTION_CHARS_MAX)[:QUESTION_CHARS_MAX])
+    # Minutes, were it quadratic: the limit of the suite would show it.
+    assert len(question.names) <= NAMES_MAX and len(question.items) <= 8 and question.is_task in (True, False)
+    assert len(question.objective) <= len(question.text)
 
 
 # -- places --
@@ -210,8 +214,8 @@ def test_prose_names_no_place(prose: str) -> None:
 @given(st.text(max_size=300))
 def test_a_path_is_found_where_the_text_has_it(text: str) -> None:
     for mention in find_paths(text):
-        name = mention.path.rpartition("/")[2]
-        assert name in text[mention.start : mention.stop]
+        name = mention.name.rpartition("/")[2]
+        assert name in mention.text == text[mention.start : mention.start + len(mention.text)]
 
 
 @given(st.lists(st.sampled_from(["a.py:3", "src/b.go", 'File "c.py", line 9', "\n", " at f (d.js:1:2)"]), max_size=30))
@@ -226,6 +230,114 @@ def test_a_path_is_cut_from_the_left_and_its_bare_name_is_only_a_file_at_the_top
 ) -> None:
     path = "/" * is_absolute + "/".join(parts)
     real = [part for part in path.split("/") if part not in ("", ".", "..")]
-    for tail in list_tails(path):
+    for tail in PathEnd.list_of(path):
         assert "/".join(real).endswith(tail.path) and 0 < tail.trust <= 1
         assert tail.path.count("/") or len(real) < 2 or tail.is_whole
+
+
+# -- names --
+
+
+def named(prompt: str) -> list[tuple[str, str, int]]:
+    return [(each.kind, each.name, each.line) for each in Question.of(prompt).names]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "found"),
+    [
+        ("look at src/auth.py", [("path", "src/auth.py", 0)]),
+        ("src/auth.py:12:4 fails.", [("path", "src/auth.py", 12)]),
+        ("see ./lib/x.ts#L10-L20", [("path", "lib/x.ts", 10)]),
+        ("in src\\zoo\\Cat.cs", [("path", "src/zoo/Cat.cs", 0)]),
+        ("pages/[id].tsx and a-b/c_d.go", [("path", "pages/[id].tsx", 0), ("path", "a-b/c_d.go", 0)]),
+        ('  File "/srv/zoo/cats.py", line 7, in purr', [("path", "/srv/zoo/cats.py", 7)]),
+        ("    at purr (/srv/zoo/cats.js:7:19)", [("path", "/srv/zoo/cats.js", 7)]),
+        ("    at purr (file:///srv/zoo/cats.mjs:7:19)", [("path", "/srv/zoo/cats.mjs", 7)]),
+        ("at zoo.Cat.purr(Cat.java:7)", [("path", "zoo/Cat.java", 7)]),
+        ("   at Zoo.Cat.Purr() in C:\\Zoo\\Cat.cs:line 7", [("symbol", "Zoo.Cat.Purr", 0), ("path", "/Zoo/Cat.cs", 7)]),
+        ("#0 /srv/zoo/Cat.php(7): purr()", [("path", "/srv/zoo/Cat.php", 7), ("symbol", "purr", 0)]),
+        ("in /srv/zoo/Cat.php on line 7", [("path", "/srv/zoo/Cat.php", 7)]),
+        ("  --> src/cat.rs:7:13", [("path", "src/cat.rs", 7)]),
+        ("\t/srv/zoo/cat.go:7 +0x1d", [("path", "/srv/zoo/cat.go", 7)]),
+        ("/srv/zoo/cat.rb:7:in `purr'", [("path", "/srv/zoo/cat.rb", 7)]),
+        ("rename `login` to sign_in", [("symbol", "login", 0), ("symbol", "sign_in", 0)]),
+        ("call drain() or Pool.drain or Pool::drain", [("symbol", "drain", 0), ("symbol", "Pool::drain", 0)]),
+        ("an IOError and zoo.CatError", [("error", "IOError", 0), ("symbol", "zoo.CatError", 0)]),
+        ("a KeyError and a PoolEmptyException", [("error", "KeyError", 0), ("error", "PoolEmptyException", 0)]),
+        ("https://a.example/x_y/z.py).", []),
+        ("run `pytest -q tests/test_a.py`", [("path", "tests/test_a.py", 0)]),
+        ("$ make lint", []),
+        ("`useState` and useState again", [("symbol", "useState", 0)]),
+        ("an HTTPServer that opens URLs", [("symbol", "HTTPServer", 0)]),
+        ("drain it <!-- as in drain_all -->", []),
+    ],
+)
+def test_what_is_named_is_found(prompt: str, found: list[tuple[str, str, int]]) -> None:
+    assert named(prompt) == found
+
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        "make it better",
+        "and/or, i.e. the I/O of TCP/IP, e.g. 24/7, version 1.2.3, 50 %",
+        "Login fails when the password is empty. Why?",
+        "a well-known state-of-the-art end-to-end test",
+        "$5 is too much, and user@example.org agrees",
+        "Error: an Exception was raised",
+    ],
+)
+def test_prose_names_nothing(prose: str) -> None:
+    assert named(prose) == []
+
+
+def test_what_only_looks_like_a_name_is_not_certain() -> None:
+    doubted = {
+        each.text
+        for each in Question.of("GitHub, Node.js, print() and a ValueError; `sure`, so_sure, a/b.py").names
+        if not each.certain
+    }
+    assert doubted == {"GitHub", "Node.js", "print()", "ValueError"}
+
+
+def test_names_that_only_dots_mark_are_listed_apart() -> None:
+    names = Question.of("call typer.Argument, `typer.Option` and a.py, e.g. in Asp.Net").dotted_names
+    assert [each.name for each in names] == ["typer.Argument", "Asp.Net"] and not any(each.certain for each in names)
+
+
+def test_names_in_a_code_fence_may_be_anybodys() -> None:
+    prompt = "Why?\n```\nnp.zeros_like(x)\n```\nand `here`"
+    assert [(each.name, each.certain) for each in Question.of(prompt).names] == [
+        ("np.zeros_like", False),
+        ("here", True),
+    ]
+
+
+@given(st.text(max_size=300))
+def test_every_mention_stands_in_the_prompt_as_it_is_told(prompt: str) -> None:
+    found = Question.of(prompt).names
+    assert all(each.text in prompt for each in found) and len(found) <= NAMES_MAX
+
+
+# -- what is asked to be done --
+
+
+@pytest.mark.parametrize(
+    ("prompt", "items"),
+    [
+        (
+            "1. Rename foo to bar\n- [ ] Add tests\n* drop Python 3.8",
+            ["Rename foo to bar", "Add tests", "drop Python 3.8"],
+        ),
+        ("```\n- remove this line\n```\nLogin fails.", []),
+        ("Login fails - sometimes.\n-1 is returned", []),
+    ],
+)
+def test_the_items_of_a_list_are_what_has_to_be_done(prompt: str, items: list[str]) -> None:
+    assert Question.of(prompt).items == items
+
+
+@given(st.text(max_size=200))
+def test_an_item_and_the_objective_are_words_of_the_prompt(prompt: str) -> None:
+    assert all(item.removesuffix("…") in prompt for item in Question.of(prompt).items)
+    assert Question.of(prompt).objective.removesuffix("…") in prompt

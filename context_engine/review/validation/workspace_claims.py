@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from context_engine.context import parse_mentions, resolve_mentions
+from context_engine.context import resolve_names
 from context_engine.languages import resolve_import
 from context_engine.review.checks.change_checks import list_named_imports
 from context_engine.review.validation.validation_request import report
+from context_engine.search import Question
 
 if TYPE_CHECKING:
     from context_engine.context import Workspace
@@ -39,7 +40,7 @@ ReadText = Callable[[str], str | None]
 
 def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
     """Report files and symbols that a text names and the workspace does not have, with the nearest names."""
-    for reference in resolve_mentions(parse_mentions(text), workspace):
+    for reference in resolve_names(Question(text).names, workspace):
         if not reference.is_missing:
             continue
         start = text.find(reference.text)

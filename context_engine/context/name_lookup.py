@@ -1,137 +1,19 @@
-r"""What a prompt names: paths, symbols, errors, stack frames; and where each of them leads.
-
-A name that only its capitals mark as code ("GitHub") is not `certain`: no error is reported if it is not defined. Items
-and objective are the words of the prompt itself.
-
->>> prompt = "Why does `login()` fail at src/auth.py:12 with a KeyError?"
->>> [(mention.text, mention.kind, mention.line) for mention in parse_mentions(prompt)]
-[('login()', 'symbol', 0), ('src/auth.py:12', 'path', 12), ('KeyError', 'error', 0)]
->>> extract_items("Do this:\n1. rename `foo`\n- [ ] update the docs"), extract_objective("Login is slow. Fix it.")
-(['rename `foo`', 'update the docs'], 'Login is slow.')
-"""
+"""Where the names of a question lead: its paths to files and lines, its symbols to their definitions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from context_engine.context.budget import find_symbol_at
 from context_engine.context.project_knowledge import Workspace
 from context_engine.errors import CallError
-from context_engine.index import role_of
+from context_engine.index import PathEnd, role_of
 from context_engine.model import Definition, TextPart, TextQuery
-from context_engine.search import drop_lead_in, find_paths, list_tails
-from context_engine.text import COMMENT_MARKS, LineSpan, dotted_name, shorten_prose
-
-MentionKind = Literal["path", "symbol", "error"]
-
-MENTIONS_MAX = 24
-"""A prompt that names more is a listing; the first names show what it is about."""
-FOUND_MAX = 200
-"""Most candidates that are examined; many of them are the same name."""
-NAME_CHARS_MAX = 200
-ITEMS_MAX = 8
-ITEM_CHARS_MAX = 160
-OBJECTIVE_CHARS_MAX = 200
-
-
-class Mention(NamedTuple):
-    """Something that a prompt names: its text, the `name` it means, and the line it gives (0 for none).
-
-    `function`: the name of the function that a stack frame gives with the line.
-    """
-
-    text: str
-    kind: MentionKind
-    name: str
-    line: int = 0
-    certain: bool = True
-    function: str = ""
-
-
-_Found = tuple[int, int, Mention]
-"""A mention, and where it starts and stops."""
-_FENCE = re.compile(r"^(```|~~~).*?(?:^\1|\Z)", re.MULTILINE | re.DOTALL)
-
-
-def parse_mentions(prompt: str) -> list[Mention]:
-    """Return everything that a prompt names, once each, in its order. Of two readings of the same words one wins.
-
-    An address names nothing here. A mention in a code fence is not certain: the code may be from anywhere.
-    """
-    prompt = _URL.sub(lambda url: " " * len(url[0]), prompt)
-    found: list[_Found] = []
-    for find in (_find_paths, _find_symbols):
-        for start, stop, mention in find(prompt):
-            fits = len(found) < FOUND_MAX and len(mention.name) <= NAME_CHARS_MAX
-            if fits and not any(start < other[1] and other[0] < stop for other in found):
-                found.append((start, stop, mention))
-    fences = [match.span() for match in _FENCE.finditer(prompt)]
-    mentions: dict[tuple[str, str, int], Mention] = {}
-    for start, _, mention in sorted(found):
-        if any(first <= start < last for first, last in fences):
-            mention = mention._replace(certain=False)
-        key = mention.kind, mention.name, mention.line
-        known = mentions.setdefault(key, mention)
-        if mention.certain and not known.certain:
-            mentions[key] = mention
-    return list(mentions.values())[:MENTIONS_MAX]
-
-
-_URL = re.compile(r"https?://[^\s<>\"'`]+")
-_SYMBOL = re.compile(
-    r"(?<![\w./@$-])(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#|->)[A-Za-z_$][\w$]*)*)(?P<call>\(\))?(?![\w/-])"
-)
-_CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]")
-_ABBREVIATIONS = frozenset(("e.g", "i.e", "a.k.a", "etc", "vs"))
-
-
-def _find_paths(prompt: str) -> Iterator[_Found]:
-    """Find paths and frames; a bare `Node.js` may be something else, and is not certain."""
-    for found in find_paths(prompt):
-        is_code = _is_inline_code(prompt, found.start, found.stop)
-        certain = bool("/" in found.path or found.line or "_" in found.path or is_code)
-        text = prompt[found.start : found.stop]
-        yield found.start, found.stop, Mention(text, "path", found.path, found.line, certain, found.function)
-
-
-def _find_symbols(prompt: str) -> Iterator[_Found]:
-    """Find names of errors, names in backticks or that are called, and those that no natural language spells so."""
-    for match in _SYMBOL.finditer(prompt):
-        name = match["name"]
-        if name.lower() in _ABBREVIATIONS or len(name.strip("_$")) < 2:
-            continue
-        is_code = _is_inline_code(prompt, *match.span())
-        is_error = name[0].isupper() and name.isidentifier() and name.endswith(("Error", "Exception"))
-        is_error = is_error and name not in ("Error", "Exception")
-        is_joined = any(mark in name for mark in ("::", "#", "->")) or "_" in name.strip("_")
-        if is_code or match["call"] or is_joined or is_error or _CAMEL_CASE.search(name):
-            kind: MentionKind = "error" if is_error else "symbol"
-            certain = is_code or (is_joined and not is_error)
-            yield *match.span(), Mention(match.group(), kind, name.replace("->", "."), certain=certain)
-
-
-def _is_inline_code(prompt: str, start: int, stop: int) -> bool:
-    return prompt[max(0, start - 1) : start] == "`" and prompt[stop : stop + 1] == "`"
-
-
-_ITEM = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+(?:\[[ xX]?\][ \t]+)?(\S[^\n]*)", re.MULTILINE)
-
-
-def extract_items(prompt: str) -> list[str]:
-    """Return the items of the lists of a prompt, outside code fences."""
-    items = (match[1].rstrip() for match in _ITEM.finditer(_FENCE.sub("\n", prompt)))
-    return list(dict.fromkeys(shorten_prose(item, ITEM_CHARS_MAX) for item in items))[:ITEMS_MAX]
-
-
-def extract_objective(prompt: str) -> str:
-    """Return the first sentence."""
-    text = _FENCE.sub("\n", drop_lead_in(prompt)).strip()
-    first = re.split(r"(?<=[.!?])\s|\n", text, maxsplit=1)[0].strip()
-    return shorten_prose(first, OBJECTIVE_CHARS_MAX)
-
+from context_engine.search import Mention, MentionKind
+from context_engine.text import COMMENT_MARKS, LineSpan, dotted_name
 
 CANDIDATES_MAX = 5
 """Places of one name that a question can list."""
@@ -186,11 +68,10 @@ class PromptReference:
         return len(self.places) + self.more > 1
 
 
-def resolve_mentions(mentions: Iterable[Mention], workspace: Workspace) -> list[PromptReference]:
-    """Look up each mention."""
+def resolve_names(names: Iterable[Mention], workspace: Workspace) -> list[PromptReference]:
+    """Look up each name."""
     found = [
-        _resolve_path(mention, workspace) if mention.kind == "path" else _resolve_symbol(mention, workspace)
-        for mention in mentions
+        _resolve_path(name, workspace) if name.kind == "path" else _resolve_symbol(name, workspace) for name in names
     ]
     missing = [number for number, reference in enumerate(found) if reference.is_missing and reference.kind == "symbol"]
     for number in missing[:LOOKED_UP_MAX]:
@@ -215,7 +96,7 @@ def _resolve_path(mention: Mention, workspace: Workspace) -> PromptReference:
 
 def _find_files(name: str, workspace: Workspace) -> Sequence[str]:
     """Return the files that the longest known tail of a path names; only the path itself if it is one of them."""
-    for tail in list_tails(name):
+    for tail in PathEnd.list_of(name):
         found = workspace.symbols.files_named(tail.path)
         if exact := [path for path in found if path in (name, tail.path)]:
             return exact
