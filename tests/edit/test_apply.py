@@ -255,16 +255,6 @@ def test_a_file_that_changed_since_it_was_read_takes_exact_edits_only(tmp_path: 
         assert one.apply([indented("one()  \nthree()", "one()  \nfour()")], session="s").warnings == ()
 
 
-def test_what_a_session_wrote_itself_it_knows(tmp_path: Path) -> None:
-    tree(tmp_path, {"a.py": "one\n"})
-    with editing(tmp_path) as one:
-        reads(one, tmp_path, "a.py")
-        one.apply([swap("a.py", ("one", "two"))], session="s")
-        assert not one.reads.is_outdated("s", "a.py", sha("two\n"))
-        one.undo(session="s")
-        assert not one.reads.is_outdated("s", "a.py", sha("one\n"))
-
-
 # -- back, and again ---------------------------------------------------------------------------------------------------
 
 
@@ -343,20 +333,6 @@ def test_a_session_undoes_its_own_edits(tmp_path: Path) -> None:
             one.undo(session="me")
         one.undo(session="a new one, after a restart")
     assert contents(tmp_path) == {"a.py": b"one\n", "b.py": b"one\n"}
-
-
-def test_the_history_tells_what_happened_newest_first(tmp_path: Path) -> None:
-    tree(tmp_path, {"a.py": "one\n", "b.py": "one\n"})
-    with editing(tmp_path, now=lambda: 1_700_000_000.5) as one:
-        one.apply([write_file("a.py", "two\n"), write_file("c.py", "new\n"), delete_file("b.py")], session="s")
-        one.apply([write_file("a.py", "three\n")])
-        newest, oldest = one.history()
-        assert oldest.files == (("a.py", "edited"), ("c.py", "created"), ("b.py", "deleted"))
-        assert (oldest.at, oldest.session, oldest.is_undone) == (1_700_000_000.5, "s", False)
-        one.undo()
-        assert one.history()[0].is_undone
-        assert one.history()[0].files == newest.files
-        assert len(one.history(limit=1)) == 1
 
 
 # -- the law: a long day of edits, and a model that keeps every version it ever saw ------------------------------------

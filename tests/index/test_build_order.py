@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.cli import progress
-from context_engine.engine import Engine
 from context_engine.index.build_order import (
     FILE_BYTES_MIN,
     ORDERED_FILES_MIN,
@@ -22,8 +20,9 @@ from context_engine.index.embedded_store import FileState
 from context_engine.languages import Languages
 from context_engine.model import Query
 from context_engine.repo import Git
-from tests.support.engines import open_engine
+from tests.support.engines import open_engine, snapshot_of
 from tests.support.trees import commit, repository, tree
+from tests.support.waiting import until
 
 LONG = "    return zebra  # black and white\n" * 120
 MANY = {f"lib/part_{number:04}.py": f"def part_{number}():\n{LONG}" for number in range(ORDERED_FILES_MIN + 500)}
@@ -90,7 +89,7 @@ def test_a_question_during_a_long_run_finds_its_file_before_the_run_ends(tmp_pat
         assert engine.search.hurry("where are aardvarks fed?", wait_s=60)
         answer = engine.search.find(Query("where are aardvarks fed?"))
         assert answer.hits[0].chunk.path == "zoo/aardvark_keeper.py"
-        wait_until_complete(engine)
+        until(engine.index.is_complete)
     assert order.index("zoo/aardvark_keeper.py") <= ORDERED_FILES_MIN
     assert sorted(order) == sorted(MANY | LAST)
 
@@ -100,19 +99,11 @@ def test_a_command_answers_before_a_long_run_ends_and_the_next_run_completes_it(
     root = tree(tmp_path / "w", MANY | LAST)
     with open_engine(root, workers=0) as engine:
         assert progress.ensure_index(engine, "searched", "feed aardvarks")
-        snapshot = engine.index.live.snapshot()
-        assert snapshot is not None
+        snapshot = snapshot_of(engine)
         assert "zoo/aardvark_keeper.py" in snapshot.by_path
     with open_engine(root, workers=0) as engine:
         assert engine.index.update().files == len(MANY | LAST)
         assert engine.index.is_complete()
-
-
-def wait_until_complete(engine: Engine) -> None:
-    until = time.monotonic() + 60
-    while not engine.index.is_complete():
-        assert time.monotonic() < until, engine.index.live.last_error
-        time.sleep(0.01)
 
 
 # -- what changed, by names, sizes and times alone -------------------------------------------------------------------

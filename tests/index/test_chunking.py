@@ -8,11 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine.index.chunking import CHUNK_CHARS_MAX, DATA_KINDS, HEADING_ONLY_CHARS, ChunkSpan, split_chunks
-from context_engine.index.describe import describe_file
-from context_engine.index.postings import SegmentBuilder
-from context_engine.index.segment import Segment
 from context_engine.languages import outline_file
-from tests.support.engines import GRAMMARS, LANGUAGES
+from tests.support.engines import GRAMMARS, LANGUAGES, segment_of
 
 
 @dataclass(frozen=True)
@@ -175,17 +172,7 @@ def cut_python(text: str) -> list[ChunkSpan]:
 
 @given(st.text("aé日\n #\t", max_size=60), st.sampled_from(["a.py", "a.md", "a.json", "a.unknown"]))
 def test_byte_offsets_lead_to_the_text_of_each_piece(text: str, path: str) -> None:
-    segment, data = one_file(path, text), text.encode()
+    segment, data = segment_of({path: text}), text.encode()
     starts, stops = segment.chunk["start"].tolist(), segment.chunk["stop"].tolist()
     held = "".join(data[a:b].decode() for a, b in zip(starts, stops, strict=True))
     assert "".join(held.split()) == "".join(text.split())
-
-
-def one_file(path: str, text: str) -> Segment:
-    builder = SegmentBuilder()
-    builder.add(
-        describe_file(
-            path, text.encode(), text, LANGUAGES, GRAMMARS, size=len(text.encode()), mtime_ns=1, sha256=b"x" * 32
-        )
-    )
-    return builder.build()

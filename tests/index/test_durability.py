@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.errors import ContextEngineError
 from tests.support import preloaded
 from tests.support.engines import answers, open_engine
 from tests.support.trees import tree
@@ -198,20 +197,3 @@ def test_three_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) ->
     with open_engine(root) as engine:
         assert engine.index.store.check() == []
         assert engine.index.update().files == 40
-
-
-def test_an_answer_during_a_kill_is_an_answer_or_an_error_of_ours(tmp_path: Path) -> None:
-    root = repository(tmp_path / "w", 0)
-    with open_engine(root, staleness_ms=600_000) as engine:
-        engine.index.update()
-        before = told(engine)
-        with child(INDEXER, str(root), "rebuild", "0") as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            for _ in range(10):
-                try:
-                    assert told(engine) == before
-                except ContextEngineError as error:
-                    pytest.fail(f"an untouched index refused to answer: {error}")
-            process.kill()
-        assert told(engine) == before

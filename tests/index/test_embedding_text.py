@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index.describe import describe_file
 from context_engine.index.embedding_text import (
     SUMMARY_DOC_CHARS,
     SUMMARY_NAMES_MAX,
@@ -16,7 +15,7 @@ from context_engine.index.embedding_text import (
     summary_names,
 )
 from context_engine.index.segment import StoredOutline, decode_outline
-from tests.support.engines import GRAMMARS, LANGUAGES
+from tests.support.engines import described
 
 PYTHON = '''"""Keeps connections."""
 
@@ -38,20 +37,19 @@ def größe(pool):
 '''
 
 
-def described(path: str, text: str) -> tuple[StoredOutline, list[ChunkLocation]]:
-    data = text.encode()
-    file = describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=0, sha256=b"")
+def outlined(path: str, text: str) -> tuple[StoredOutline, list[ChunkLocation]]:
+    file = described(path, text)
     return decode_outline(file.outline), [
         ChunkLocation(start, stop, piece.symbol) for (start, stop), piece in zip(file.spans, file.chunks, strict=True)
     ]
 
 
 def made(path: str, text: str) -> list[ChunkEmbeddingText]:
-    return build_chunk_texts(path, text.encode(), *described(path, text))
+    return build_chunk_texts(path, text.encode(), *outlined(path, text))
 
 
 def test_a_capsule_begins_with_path_chain_and_signature() -> None:
-    outline, _ = described("src/pool.py", PYTHON)
+    outline, _ = outlined("src/pool.py", PYTHON)
     numbers = {symbol.name: number for number, symbol in enumerate(outline.symbols)}
     data = PYTHON.encode()
     start, stop = data.index(b"    def acquire"), data.index(b"\n\ndef")
@@ -67,7 +65,7 @@ def test_a_section_is_headed_by_its_breadcrumb() -> None:
 
 
 def test_a_card_names_a_file_its_folders_its_purpose_and_what_it_defines() -> None:
-    outline, _ = described("src/net/connPool.py", PYTHON)
+    outline, _ = outlined("src/net/connPool.py", PYTHON)
     text = build_file_summary("src/net/connPool.py", "Keeps connections.", summary_names(outline))
     assert text == "conn pool | src net | Keeps connections. | pool größe acquire"
 
@@ -80,7 +78,7 @@ def test_a_card_can_be_made_of_anything_and_stays_small(path: str, doc: str, nam
 
 def test_outer_definitions_come_before_inner_ones_on_a_card() -> None:
     many = "".join(f"class Outer{n}:\n    def inner{n}(self): ...\n\n" for n in range(SUMMARY_NAMES_MAX))
-    outline, _ = described("many.py", many)
+    outline, _ = outlined("many.py", many)
     text = build_file_summary("many.py", "", summary_names(outline))
     assert f"{SUMMARY_NAMES_MAX - 1}" in text
     assert "inner" not in text

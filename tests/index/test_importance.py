@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index.describe import describe_file
 from context_engine.index.importance import DAMPING, ROUNDS, SCALE, importance
-from context_engine.index.postings import SegmentBuilder
-from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from tests.support.engines import GRAMMARS, LANGUAGES
+from tests.support.engines import segment_of
 
 NAMES = "abcd"
 
@@ -33,14 +30,6 @@ def snapshot_of(uses: dict[str, set[str]], dead: AbstractSet[str] = frozenset())
         generation="g",
         epoch=1,
     )
-
-
-def segment_of(files: dict[str, str]) -> Segment:
-    builder = SegmentBuilder()
-    for path, text in files.items():
-        data = text.encode()
-        builder.add(describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=b""))
-    return builder.build()
 
 
 def by_hand(uses: dict[str, set[str]], dead: set[str]) -> dict[str, float]:

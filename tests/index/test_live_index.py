@@ -6,8 +6,6 @@ import gc
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from context_engine.references.symbol_graph import SymbolDefinition
 from tests.support.engines import cache_for, found, indexed, open_engine
 from tests.support.open_files import open_files
 from tests.support.trees import commit, git, repository, tree
+from tests.support.waiting import until
 
 MANY = {f"src/part_{number:03}.py": f"def part_{number}():\n    return zebra\n" for number in range(60)}
 
@@ -30,14 +29,6 @@ class QuietWatcher:
 
     is_running = is_exact = True
     pending: frozenset[str] = frozenset()
-
-
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait for something that another thread brings about."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
 
 
 def write(root: Path, path: str, text: str) -> None:
@@ -195,8 +186,6 @@ def test_a_branch_switch_is_one_batch(tmp_path: Path) -> None:
         seen = set()
 
         def switched() -> bool:
-            snapshot = engine.index.live.snapshot()
-            assert snapshot is not None
             texts = [
                 hit.chunk.text for hit in engine.search.find(Query("zebra okapi", 200)).hits
             ]  # one answer, one state

@@ -16,20 +16,17 @@ from hypothesis import strategies as st
 from context_engine.embedding.embedder import normalize_rows
 from context_engine.embedding.static_embedder import StaticEmbedder
 from context_engine.embedding.vector_rows import VectorRows
-from context_engine.engine import Engine
 from context_engine.errors import StorageCorrupt
 from context_engine.index import segment as segments
 from context_engine.index.build import IndexBuilder
-from context_engine.index.describe import describe_file
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
 from context_engine.index.encoder import CHUNK_HEADS, WIDTH, StaticEncoder
-from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import Segment, StaticVectors, decode_outline
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import read_file_header
-from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed
+from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed, segment_of, snapshot_of
 from tests.support.trees import tree
 from training.pack import pack_table
 
@@ -69,11 +66,7 @@ sources = st.lists(
 
 
 def built(files: list[tuple[str, str]], encoder: StaticEncoder | None) -> Segment:
-    builder = SegmentBuilder(encoder)
-    for path, text in files:
-        data = text.encode()
-        builder.add(describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=b""))
-    return builder.build()
+    return segment_of(dict(files), encoder)
 
 
 def held(vectors: StaticVectors | None) -> object:
@@ -202,12 +195,6 @@ def test_a_table_that_cannot_be_used_is_named_and_nobody_fails(tmp_path: Path, d
 
 
 # -- in an index --------------------------------------------------------------------------------------------------
-
-
-def snapshot_of(engine: Engine) -> Snapshot:
-    snapshot = engine.index.store.snapshot()
-    assert snapshot is not None
-    return snapshot
 
 
 def texts_of(root: Path, snapshot: Snapshot, heads: int) -> tuple[list[str], list[str]]:

@@ -7,9 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine.index.chunking import CHUNK_CHARS_MAX
-from context_engine.index.describe import describe_file
 from context_engine.index.file_roles import front_matter_tags, inline_tag_places
-from tests.support.engines import GRAMMARS, LANGUAGES
+from tests.support.engines import described
 
 
 @pytest.mark.parametrize(
@@ -95,5 +94,5 @@ def test_a_code_fence_longer_than_a_piece_holds_no_tags() -> None:
 
 def tags_by_piece(text: str) -> list[list[str]]:
     """The inline tags of each piece of a Markdown document."""
-    file = describe_file("a.md", text.encode(), text, LANGUAGES, GRAMMARS, size=1, mtime_ns=1, sha256=b"")
+    file = described("a.md", text)
     return [list(file.chunk_tags.get(number, ())) for number in range(len(file.chunks))]

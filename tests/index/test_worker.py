@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +19,7 @@ from context_engine.index.worker import WorkerPool
 from context_engine.model import Progress, Query
 from tests.support.engines import GRAMMARS, LANGUAGES, answers, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
+from tests.support.waiting import until
 
 FILES = {
     **{
@@ -34,13 +31,6 @@ FILES = {
 ASKED = ("part_7", "page 3", "how does part_12 import", "topic")
 
 
-def until(true, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.005)
-
-
 def cancelling(cancel: threading.Event) -> Callable[[Progress], None]:
     """Cancels as soon as the first file is being indexed."""
 
@@ -49,15 +39,6 @@ def cancelling(cancel: threading.Event) -> Callable[[Progress], None]:
             cancel.set()
 
     return tell
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process exists that is not just waiting to be collected."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 @pytest.fixture
@@ -163,27 +144,3 @@ def test_a_helper_that_outlives_a_run_cannot_write_into_the_next(tmp_path: Path)
             assert other.index.store.check() == []
             assert answers(other, ASKED) == expected
             assert other.index.update().unchanged == before.files
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
-def test_helpers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    script = """
-        import sys, time
-        from context_engine.index.worker import WorkerPool
-        pool = WorkerPool(2, grammars_folder=sys.argv[1])
-        pool.wait_ready()
-        print(*(child._process.pid for child in pool._children), flush=True)
-        time.sleep(60)
-    """
-    parent = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script), str(grammars_folder())],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).resolve().parents[2],
-    )
-    with parent:
-        assert parent.stdout is not None
-        pids = [int(word) for word in parent.stdout.readline().split()]
-        assert len(pids) == 2 and all(map(is_running, pids))
-        parent.kill()
-    until(lambda: not any(map(is_running, pids)))

@@ -8,14 +8,12 @@ import msgspec
 import pytest
 
 from context_engine.errors import (
-    ApprovalNotFound,
     Conflict,
     InvalidArgument,
     NeedsApproval,
-    PlanNotFound,
     PreconditionFailed,
 )
-from context_engine.plans.plan_events import PERSON, Approval, PlanEvent, fold_approvals
+from context_engine.plans.plan_events import Approval, PlanEvent, fold_approvals
 from tests.support.desks import Desks, plan, step
 
 THREE = plan(step("s1"), step("s2"), step("s3"))
@@ -155,30 +153,6 @@ def test_requested_changes_become_open_feedback_in_a_new_version(here: Desks) ->
     assert (done.plan.version, done.plan.open_feedback) == (2, ("Do the bank first",))
     (kept,) = again(here).plans.repository.load("Cents").approvals
     assert (kept.status, kept.modifications) == ("modification_requested", "Do the bank first")
-
-
-def test_where_a_person_must_decide_no_agent_can_whatever_it_says(tmp_path: Path) -> None:
-    here = Desks(tmp_path, person_needed=True)
-    here.plans.repository.save(THREE, name="Cents")
-    asked = here.plans.approvals.request("Cents")
-    for by in ("agent", "agent for user", "User"):
-        with pytest.raises(NeedsApproval, match="person"):
-            here.plans.approvals.respond(asked.approval.id, "approve", by=by)
-    done = here.plans.approvals.respond(asked.approval.id, "approve", by=PERSON)
-    assert done.approval.decided_by == "user"
-
-
-def test_what_is_not_there_is_refused(here: Desks) -> None:
-    with pytest.raises(InvalidArgument, match="no step '9'"):
-        here.plans.approvals.request("Cents", steps=[1, 9])
-    with pytest.raises(ApprovalNotFound):
-        here.plans.approvals.respond("apr_no", "approve")
-    with pytest.raises(PlanNotFound):
-        here.plans.approvals.request("Nickels")
-    asked = here.plans.approvals.request("Cents")
-    with pytest.raises(InvalidArgument, match="shrug"):
-        here.plans.approvals.respond(asked.approval.id, "shrug")
-    assert len(here.plans.steps.read_state("Cents").events) == 2
 
 
 # -- the fold alone ----------------------------------------------------------------------------------------------------

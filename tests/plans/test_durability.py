@@ -18,7 +18,6 @@ from contextlib import suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +27,7 @@ from context_engine.plans.model import Plan
 from context_engine.plans.plan_json import decode_version
 from context_engine.plans.plan_repository import PlanQuery
 from tests.support import preloaded
-from tests.support.desks import Desks, plan, step
+from tests.support.desks import Desks, change_goal, plan, step
 
 WRITERS = 4
 WRITES = int(os.environ.get("CTX_TEST_PLAN_WRITES", "10"))
@@ -46,20 +45,10 @@ def _writing(folder: Path, writer: int) -> None:
     for number in range(WRITES // 5):
         here.plans.repository.save(plan(goal=f"{writer}.{number}"))
     for number in range(WRITES // 5 * 2):
-        _change(here, f"{writer}.{number}")
+        change_goal(here.plans.repository, f"{writer}.{number}")
     for _ in range(WRITES // 5):
         here.plans.steps.start("shared", f"s{writer}")
         here.plans.steps.fail("shared", f"s{writer}", release=True)
-
-
-def _change(here: Desks, said: str) -> None:
-    """A version of the shared plan, on whatever is the newest one; somebody else may be quicker."""
-    while True:
-        loaded = here.plans.repository.load("shared")
-        changed = msgspec.structs.replace(loaded.plan, goal=said)
-        with suppress(Conflict):
-            here.plans.repository.save(changed, overwrite=True, expected_version=loaded.version.version)
-            return
 
 
 @pytest.mark.slow

@@ -76,12 +76,6 @@ def test_whatever_is_asked_a_plan_comes_out_or_a_refusal(
             assert kept == old[step.uid], "a step that is done keeps its work"
 
 
-def test_removing_a_step_renumbers_the_others_and_keeps_their_uids() -> None:
-    plan = done(plan_of((), (1,), (2,), (1, 2)), {"op": "remove_step", "step": 2})
-    assert plan.step_numbers() == {"s1": 1, "s3": 2, "s4": 3}
-    assert waits(plan) == {"s1": (), "s3": ("s1",), "s4": ("s1",)}
-
-
 def test_numbers_are_those_from_before_the_first_operation() -> None:
     operations = [
         {"op": "remove_step", "step": 1},

@@ -88,8 +88,6 @@ def test_what_changed_is_said_in_one_sentence(after: Plan, said: str) -> None:
 
 # -- what steps mean to do with files comes to the same as doing it to a small world of files ------------------------------
 
-PATHS = ("a.py", "b.py", "c.py")
-
 
 def told(made: Plan, *uids: str) -> Diffstat:
     return compute_diffstat(made, [each for each in made.steps if not uids or each.uid in uids])

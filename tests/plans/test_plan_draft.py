@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,12 @@ def planned(
     engine: Engine, task: str, *, team: ProjectKnowledge | None = None, past: FileHistory | None = None, **asked: Any
 ) -> PlanDraft:
     return draft_plan(PlanRequest(task, **asked), PlanSources(engine, team or ProjectKnowledge(), past))
+
+
+def drafted(root: Path, files: Mapping[str, str], task: str) -> PlanDraft:
+    """The plan for a repository of these files alone."""
+    with indexed(repository(root, files), watch=False) as engine:
+        return planned(engine, task)
 
 
 def step_with(made: PlanDraft, path: str) -> PlanStep:
@@ -110,8 +116,9 @@ def test_a_member_that_the_task_names_with_its_owner_leads_whatever_has_more_of_
         "shell/params.py": f"from typing import overload\n\n\n{overload * 2}def Argument(default):\n    return default\n",
         "shell/main.py": f"from shell.params import Argument\n\n\n{run}",
     }
-    with indexed(repository(tmp_path / "shell", files), watch=False) as engine:
-        made = planned(engine, "Add a `hidden` parameter to shell.Argument that leaves it out of the help text")
+    made = drafted(
+        tmp_path / "shell", files, "Add a `hidden` parameter to shell.Argument that leaves it out of the help text"
+    )
     first = made.plan.steps[0]
     assert first.files_to_modify[0] == "shell/params.py"
     assert [(proof.kind, proof.symbol) for proof in first.evidence if proof.kind != "search"] == [
@@ -137,10 +144,11 @@ def test_of_two_definitions_the_one_that_the_search_finds_is_meant(tmp_path: Pat
         for name in ("tour", "gate", "ticket")
     }
     pages["zoo/gate.py"] += "\n\ndef greet(visitors):\n    return f'good morning, {visitors} at the gate'\n"
-    with indexed(
-        repository(tmp_path / "zoo", {**pages, "lib/rpc.py": "def greet(x): return x\n"}), watch=False
-    ) as engine:
-        made = planned(engine, "Let `greet` say good morning to the visitors at the gate")
+    made = drafted(
+        tmp_path / "zoo",
+        {**pages, "lib/rpc.py": "def greet(x): return x\n"},
+        "Let `greet` say good morning to the visitors at the gate",
+    )
     assert [file.path for file in made.change.of("definition")] == ["zoo/gate.py"]
     assert not any("is meant" in question.text for question in made.plan.questions)
 
@@ -188,8 +196,7 @@ def test_what_is_defined_comes_before_what_uses_it_then_tests_then_documents(zoo
 
 def test_tests_that_are_called_specs_belong_to_their_source(tmp_path: Path) -> None:
     files = {"lib/show_errors.rb": "def render_errors\nend\n", "test/spec_show_errors.rb": "describe 'x' do\nend\n"}
-    with indexed(repository(tmp_path / "specs", files), watch=False) as engine:
-        made = planned(engine, "Fix render_errors for empty lists")
+    made = drafted(tmp_path / "specs", files, "Fix render_errors for empty lists")
     assert step_with(made, "test/spec_show_errors.rb").title == "Update the tests in test/spec_show_errors.rb"
 
 
@@ -202,8 +209,7 @@ def test_a_task_about_tests_or_documents_begins_with_them(zoo: Engine) -> None:
 
 def test_steps_that_need_nothing_of_each_other_do_not_wait_for_each_other(tmp_path: Path) -> None:
     files = {"a/one.py": "def greet(): return 1\n", "b/two.py": "def part(): return 2\n"}
-    with indexed(repository(tmp_path / "apart", files), watch=False) as engine:
-        made = planned(engine, "Let a/one.py and b/two.py be quiet")
+    made = drafted(tmp_path / "apart", files, "Let a/one.py and b/two.py be quiet")
     assert [(step.files_to_modify, step.depends_on) for step in made.plan.steps] == [
         (("a/one.py",), ()),
         (("b/two.py",), ()),
@@ -248,8 +254,7 @@ def test_what_is_not_clear_is_asked(zoo: Engine, task: str, says: str) -> None:
 
 def test_a_name_with_several_meanings_is_asked_about(tmp_path: Path) -> None:
     files = {"a.py": "def greet(): return 1\n", "b.py": "def greet(): return 2\n"}
-    with indexed(repository(tmp_path / "twice", files), watch=False) as engine:
-        made = planned(engine, "Let `greet` say goodbye")
+    made = drafted(tmp_path / "twice", files, "Let `greet` say goodbye")
     assert made.status == "needs_clarification"
     assert [(each.text, each.candidates) for each in made.plan.questions] == [
         ("Which `greet` is meant?", ("a.py:1 (greet)", "b.py:1 (greet)"))
@@ -262,8 +267,7 @@ def test_a_word_that_code_only_compares_with_is_not_called_missing(tmp_path: Pat
     files = {"zoo/parser.py": parser, "zoo/health.py": "# health_port is a number\ndef healthy_port():\n    return 1\n"}
     if is_twice:
         files["zoo/writer.py"] = "def write_line(port):\n    return f'health_port {port}'\n"
-    with indexed(repository(tmp_path / "zoo", files), watch=False) as engine:
-        made = planned(engine, "let `health_port` be a placeholder")
+    made = drafted(tmp_path / "zoo", files, "let `health_port` be a placeholder")
     assert not any("was not found" in question.text for question in made.plan.questions)
     named = [file.path for file in made.change.files if file.evidence[0].kind == "named"]
     assert named == ([] if is_twice else ["zoo/parser.py"])
@@ -271,16 +275,14 @@ def test_a_word_that_code_only_compares_with_is_not_called_missing(tmp_path: Pat
 
 def test_a_name_that_is_spelled_with_a_mark_behind_it_is_not_asked_about(tmp_path: Path) -> None:
     files = {"lib/page.rb": "class Page\n  def accepts_html?\n    true\n  end\nend\n"}
-    with indexed(repository(tmp_path / "marks", files), watch=False) as engine:
-        questions = planned(engine, "Call the right accepts_html method").plan.questions
-        assert not [question for question in questions if "accepts_html" in question.text]
+    questions = drafted(tmp_path / "marks", files, "Call the right accepts_html method").plan.questions
+    assert not [question for question in questions if "accepts_html" in question.text]
 
 
 @pytest.mark.parametrize("task", ["make it better", "please fix the code"])
 def test_a_task_of_words_without_meaning_is_asked_about(tmp_path: Path, task: str) -> None:
     files = {"better.py": "def fix(code): return code\n", "b.py": "def better(code): return 2\n"}
-    with indexed(repository(tmp_path / "vague", files), watch=False) as engine:
-        made = planned(engine, task)
+    made = drafted(tmp_path / "vague", files, task)
     assert made.status == "needs_clarification"
     assert made.plan.questions
 
@@ -297,15 +299,23 @@ def test_what_the_team_holds_to_binds_the_plan(zoo: Engine) -> None:
 
 def test_a_file_that_many_import_and_none_tests_is_a_risk(tmp_path: Path) -> None:
     files = {f"use{number}.py": "import core\ncore.login()\n" for number in range(12)}
-    with indexed(repository(tmp_path / "core", files | {"core.py": "def login(): return 1\n"}), watch=False) as engine:
-        issues = [risk.issue for risk in planned(engine, "refactor function login").plan.risks]
+    issues = [
+        risk.issue
+        for risk in drafted(
+            tmp_path / "core", files | {"core.py": "def login(): return 1\n"}, "refactor function login"
+        ).plan.risks
+    ]
     assert "12 files import core.py" in issues
     assert any(issue.startswith("no test is named after core.py") for issue in issues)
 
 
 def test_what_guards_access_is_a_risk(tmp_path: Path) -> None:
-    with indexed(repository(tmp_path / "guard", {"src/auth.py": "def login(): return 1\n"}), watch=False) as engine:
-        issues = [risk.issue for risk in planned(engine, "Let login take a code").plan.risks]
+    issues = [
+        risk.issue
+        for risk in drafted(
+            tmp_path / "guard", {"src/auth.py": "def login(): return 1\n"}, "Let login take a code"
+        ).plan.risks
+    ]
     assert "src/auth.py controls access or contains secrets" in issues
 
 
@@ -314,25 +324,10 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Fi
     """A repository in which the table of prices is always changed with the tickets, by four people."""
     root = repository(tmp_path_factory.mktemp("plans") / "lived", ZOO)
     for number in range(8):
-        git(root, "config", "user.name", f"person {number % 4}")
-        tree(
-            root,
-            {
-                "zoo/visits/tickets.py": f"def sell(count):\n    return count * {number}\n",
-                "prices.py": f"P = {number}\n",
-            },
-        )
+        tickets = f"def sell(count):\n    return count * {number}\n"
+        tree(root, {"zoo/visits/tickets.py": tickets, "prices.py": f"P = {number}\n"})
         git(root, "add", "--all")
-        git(
-            root,
-            "-c",
-            f"user.name=P{number % 4}",
-            "commit",
-            "--quiet",
-            f"--author=P{number % 4} <p@example.org>",
-            "-m",
-            f"Price {number}",
-        )
+        git(root, "commit", "--quiet", f"--author=P{number % 4} <p@example.org>", "-m", f"Price {number}")
     mined = HistoryMiner(Git(root), HistoryFile(root.parent / "history"), seconds=60).mine()
     with indexed(root, watch=False) as engine:
         yield engine, FileHistory(mined.facts, mined.head)

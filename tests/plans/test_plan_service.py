@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.errors import AccessDenied, NeedsApproval, PreconditionFailed
+from context_engine.errors import NeedsApproval, PreconditionFailed
 from context_engine.plans.plan_service import workspace_paths
 from context_engine.repo.paths import Root
 from context_engine.settings import Settings
@@ -44,14 +44,6 @@ def test_what_the_settings_ask_for_holds_for_plans(folder: Path) -> None:
             engine.plans.steps.complete("Cents", 1)
         with pytest.raises(PreconditionFailed, match="tried"):
             engine.plans.steps.fail("Cents", 1, retry=True)
-
-
-def test_a_version_is_not_edited_in_place(folder: Path) -> None:
-    with opened(folder) as engine:
-        saved = engine.plans.repository.save(plan(), name="Cents")
-        with pytest.raises(AccessDenied):
-            engine.edits.apply([engine.edits.change_whole(saved.path, "{}")])
-        assert engine.plans.repository.load("Cents").plan == saved.plan
 
 
 def test_a_plan_may_name_what_is_there_or_may_be_made(folder: Path) -> None:

@@ -88,13 +88,6 @@ def test_a_dependency_on_nothing_is_refused_or_left_out() -> None:
     assert codes(found.autofixes) == [("DANGLING_DEPENDENCY", (2,))]
 
 
-def test_a_file_that_is_not_there_is_an_error_with_the_nearest_one() -> None:
-    found = checked({"files_to_modify": ["src/app.py", "src/ap.py", "src/new.py"]})
-    assert codes(found.errors) == [("FILE_NOT_FOUND", (1,)), ("FILE_NOT_FOUND", (1,))]
-    assert found.errors[0].suggestion.startswith("Did you mean src/app.py?")
-    assert found.errors[1].path == "src/new.py"
-
-
 def test_a_file_may_be_made_by_the_step_or_by_one_before_it() -> None:
     found = checked(
         {"files_to_create": "src/new.py", "files_to_modify": "src/new.py"},

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import InvalidPath, StaleFile, TooLarge, WriteFailed
 from context_engine.repo import file_writer
-from context_engine.repo.file_writer import FolderWriter, ParentFolder, TargetFile, write_atomic
+from context_engine.repo.file_writer import FolderWriter, ParentFolder, TargetFile
 from context_engine.repo.paths import Root, path_of_listing
 from context_engine.storage import ConfinedFolder
 from tests.support.trees import ordinary_user, tree
@@ -267,28 +267,6 @@ def test_whatever_a_crash_leaves_in_place_is_known_as_torn(old: bytes, new: byte
 
 
 # -- one file of any place ---------------------------------------------------------------------------------------------
-
-
-@POSIX
-def test_mode_and_link_are_kept_and_a_new_file_gets_the_usual_mode(tmp_path: Path) -> None:
-    script = file(tmp_path / "run.sh", b"old")
-    script.chmod(0o751)
-    (tmp_path / "link").symlink_to("run.sh")
-    write_atomic(tmp_path / "link", b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (script.read_bytes(), stat.S_IMODE(script.stat().st_mode)) == (b"new", 0o751)
-    write_atomic(tmp_path / "fresh", b"1")
-    assert (tmp_path / "fresh").stat().st_mode == file(tmp_path / "other", b"1").stat().st_mode
-
-
-@POSIX
-def test_without_room_the_old_file_stays_whole_and_nothing_is_left(tmp_path: Path) -> None:
-    path = file(tmp_path / "a.txt", b"old")
-    with no_room_beyond(4_096), pytest.raises(WriteFailed, match="no room") as caught:
-        write_atomic(path, b"x" * 100_000)
-    assert path.read_bytes() == b"old"
-    assert names(tmp_path) == ["a.txt"]
-    assert "as it was" in caught.value.suggestion
 
 
 KILLED = """

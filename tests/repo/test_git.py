@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 import time
 from pathlib import Path
@@ -27,13 +26,6 @@ def _no_settings_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     return repository(tmp_path / "repo", {"a.txt": "1\n", "src/b.txt": "2\n"})
-
-
-def script(path: Path, traces: Path) -> Path:
-    """A program that leaves a trace when somebody starts it."""
-    path.write_text(f"#!/bin/sh\necho started >> '{traces}'\ncat\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
 
 
 # -- HEAD, without a process ----------------------------------------------------------------------------------------
@@ -141,42 +133,6 @@ def test_variables_of_a_surrounding_git_do_not_lead_astray(
     monkeypatch.setenv("GIT_WORK_TREE", str(other))
     monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
     assert Git(repo).run("ls-files").decode().split() == ["a.txt", "src/b.txt"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="the traps are shell scripts")
-def test_a_repository_cannot_make_git_start_its_programs(repo: Path, tmp_path: Path) -> None:
-    traces = tmp_path / "traces"
-    trap = script(tmp_path / "trap", traces)
-    hooks = repo / ".git" / "hooks"
-    hooks.mkdir(exist_ok=True)
-    script(hooks / "post-index-change", traces)
-    signed = git(repo, "cat-file", "commit", "HEAD").replace(
-        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n x\n\n", 1
-    )
-    (tmp_path / "signed").write_text(signed + "\n")
-    git(repo, "update-ref", "HEAD", git(repo, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed")))
-    for key in (
-        "core.fsmonitor",
-        "diff.external",
-        "core.pager",
-        "diff.evil.textconv",
-        "diff.evil.command",
-        "gpg.program",
-    ):
-        git(repo, "config", key, str(trap))
-    git(repo, "config", "log.showSignature", "true")
-    tree(repo, {".gitattributes": "* diff=evil\n", "a.txt": "changed\n"})
-    here = Git(repo)
-    for command in (
-        ("status", "--porcelain"),
-        ("diff",),
-        ("diff", "HEAD"),
-        ("log", "-p"),
-        ("show",),
-        ("diff-files", "-p"),
-    ):
-        assert here.run(*command)
-    assert not traces.exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the sleeper is a shell script")

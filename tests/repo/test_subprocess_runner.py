@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from context_engine.repo import subprocess_runner
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import minimal_environment, run_program, temporary_files, without_secrets
+from tests.support.waiting import until
 
 PYTHON = sys.executable
 ON_LINUX = pytest.mark.skipif(not Path("/proc").is_dir(), reason="Linux tells which processes there are")
@@ -28,18 +27,13 @@ def ran(code: str, folder: Path, *, limit_s: float = 30, merged: bool = False) -
     return run_program([PYTHON, "-c", code], folder, limit_s=limit_s, environment=own, merged=merged)
 
 
-def soon(holds: Callable[[], bool]) -> bool:
-    until = time.monotonic() + 120
-    while not holds() and time.monotonic() < until:
-        os.sched_yield()
-    return holds()
-
-
-def is_alive(process: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether a process exists that is not just waiting to be collected. Linux only."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
         return False
+    return state != "Z"
 
 
 def test_it_runs_in_its_folder_and_has_nothing_to_read(tmp_path: Path) -> None:
@@ -75,14 +69,14 @@ def test_a_program_is_not_taken_from_the_folder_one_happens_to_be_in(
 def test_a_program_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
     told = ran(f"{STARTS_ANOTHER} time.sleep(60)", tmp_path, limit_s=1)
     assert (told.exit, told.problem) == (None, "took longer than 1.0 s")
-    assert soon(lambda: not is_alive(int(told.out)))
+    until(lambda: not is_running(int(told.out)))
 
 
 @ON_LINUX
 def test_what_a_program_leaves_behind_ends_with_it_and_nobody_waits_for_that(tmp_path: Path) -> None:
     told = ran(STARTS_ANOTHER, tmp_path, limit_s=50)
     assert (told.exit, told.problem) == (0, "")
-    assert soon(lambda: not is_alive(int(told.out)))
+    until(lambda: not is_running(int(told.out)))
 
 
 @ON_LINUX
@@ -99,7 +93,7 @@ def test_a_program_that_nobody_waits_for_any_more_is_ended(tmp_path: Path) -> No
     words = [PYTHON, "-c", f"{STARTS_ANOTHER} time.sleep(60)"]
     told = run_program(words, tmp_path, limit_s=50, environment=minimal_environment(os.environ), cancel=cancel)
     assert (told.exit, told.problem) == (None, "was cancelled")
-    assert soon(lambda: not is_alive(int(told.out)))
+    until(lambda: not is_running(int(told.out)))
 
 
 def test_a_program_that_will_not_stop_talking_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

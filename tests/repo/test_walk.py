@@ -100,7 +100,6 @@ def test_a_part_is_judged_by_the_rules_on_the_way_to_it(tmp_path: Path, under: s
     inside = under.removeprefix("./").rstrip("/")
     expected = [path for path in paths(root) if inside in {"", "."} or f"{path}/".startswith(f"{inside}/")]
     assert paths(root, under=under) == expected
-    assert [str(entry.path) for entry in walk(root, [under]).entries] == expected
 
 
 @pytest.mark.parametrize("under", ["..", "../other", "/etc", "src/../../other", "a\0b", ".git", ".git/config"])

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from context_engine.repo import watch as watching
 from context_engine.repo.watch import Batch, Inotify, Watcher
 from tests.support.trees import commit, git, repository, tree
+from tests.support.waiting import until
 
 QUIET_MS = 150
 PATIENCE_S = 60.0
@@ -262,10 +263,7 @@ def test_stopping_does_not_wait_for_a_receiver_at_work(tmp_path: Path) -> None:
 
 
 def wait_for_problem(watcher: Watcher) -> str:
-    deadline = time.monotonic() + PATIENCE_S
-    while watcher.is_running and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not watcher.is_running
+    until(lambda: not watcher.is_running)
     return watcher.problem
 
 

@@ -205,12 +205,6 @@ def test_a_file_that_is_too_large_or_leads_elsewhere_is_left_out(tmp_path: Path)
     assert [each.path for each in chunks.skipped] == ["doc-chunks.json", "code-data.json"]
 
 
-def test_vectors_of_another_size_than_the_rest_are_refused(tmp_path: Path) -> None:
-    write(folder_of(tmp_path), "code-data.json", [chunk(1, 1, 0, 0)])
-    with pytest.raises(InvalidVectors, match=r"\.json has vectors of"):
-        read_folder(tmp_path)
-
-
 def test_a_file_with_vectors_of_two_sizes_is_refused_not_skipped(tmp_path: Path) -> None:
     write(folder_of(tmp_path), "code-data.json", [chunk(1, 1, 0), chunk(2, 1, 0, 0)])
     with pytest.raises(InvalidVectors, match=r"code-data\.json has vectors of 2 and, in chunk 2, of 3"):

@@ -6,7 +6,7 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from context_engine.tools.index_tools import status_row
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, told
 from tests.support.engines import indexed
 from tests.support.trees import tree
+from tests.support.waiting import until
 
 FILES = {
     "shop/vat.py": '"""Taxes of a sale."""\n\n\ndef compute_tax(price, country):\n    return price * RATES[country]\n',
@@ -50,15 +51,6 @@ def remote(server: EmbeddingServer, model: str = "words", **more: Any) -> dict[s
 def addends(answer: Answer) -> set[str]:
     """What counted for any of the hits."""
     return {name for hit in answer.hits for name in hit.why}
-
-
-def eventually(check: Callable[[], object]) -> bool:
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        if check():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 # -- without a model -----------------------------------------------------------------------------------------------
@@ -172,12 +164,12 @@ def test_what_changed_since_it_was_indexed_gives_no_vector_and_does_not_hold_up_
 def test_the_background_makes_what_is_missing_and_then_what_is_edited(root: Path, server: EmbeddingServer) -> None:
     with indexed(root, **remote(server)) as engine:
         engine.embeddings.start()
-        assert eventually(lambda: engine.status().embeddings.chunks == (3, 3))
+        until(lambda: engine.status().embeddings.chunks == (3, 3))
         (root / "net" / "wait.py").write_text("def await_reply(line):\n    return line.read()\n", encoding="utf-8")
         engine.search.find(ASKED)
-        assert eventually(lambda: engine.status().embeddings.chunks == (4, 4))
+        until(lambda: engine.status().embeddings.chunks == (4, 4))
         asked = Query("wait for the reply on a line")
-        assert eventually(lambda: "model" in addends(engine.search.find(asked)))
+        until(lambda: "model" in addends(engine.search.find(asked)))
 
 
 def test_a_question_whose_endpoint_is_down_is_not_waited_for_again_until_the_background_finds_it(
@@ -189,7 +181,7 @@ def test_a_question_whose_endpoint_is_down_is_not_waited_for_again_until_the_bac
         engine.embeddings.start()
         server.script = [told({"error": {"message": "overloaded"}}, 500)]
         assert "overloaded" in engine.search.find(ASKED).missing
-        assert eventually(lambda: "model" in addends(engine.search.find(ASKED)))
+        until(lambda: "model" in addends(engine.search.find(ASKED)))
 
 
 @pytest.mark.parametrize(
@@ -222,6 +214,4 @@ def test_a_closed_engine_leaves_no_thread_behind(root: Path, server: EmbeddingSe
     with indexed(root, **remote(server)) as engine:
         engine.embeddings.start()
         engine.search.find(ASKED)
-    assert eventually(
-        lambda: not [t for t in threading.enumerate() if t.ident not in before and t.name.startswith("ctx-")]
-    )
+    until(lambda: not [t for t in threading.enumerate() if t.ident not in before and t.name.startswith("ctx-")])

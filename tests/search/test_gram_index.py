@@ -187,15 +187,6 @@ def test_only_files_that_may_match_are_read(indexed: IndexedTree) -> None:
     assert indexed.candidates(Or(("call", "nothing"))) == ["a.txt", "b.txt"]
 
 
-def test_a_file_that_changed_or_is_new_is_read_until_it_is_indexed_again(indexed: IndexedTree) -> None:
-    indexed.write(a="retry", b="nothing", c="none")
-    indexed.index()
-    indexed.write(b="now retry", d="new")
-    assert indexed.candidates("retry") == ["a.txt", "b.txt", "d.txt"]
-    indexed.index()
-    assert indexed.candidates("retry") == ["a.txt", "b.txt"]
-
-
 def test_a_file_that_could_change_and_look_the_same_is_not_indexed(indexed: IndexedTree) -> None:
     (indexed.root / "new.txt").write_text("nothing")
     indexed.write(old="nothing", other="retry")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.importance import importance
-from context_engine.index.snapshot import Snapshot, UnionSnapshot
+from context_engine.index.snapshot import UnionSnapshot
 from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search.searcher import Ranking, Searcher
 from context_engine.search.semantic_scores import SemanticRanker
-from tests.support.engines import indexed
+from tests.support.engines import indexed, snapshot_of
 from tests.support.trees import tree
 
 FILES = {
@@ -88,12 +88,6 @@ def rows(searcher: Searcher) -> list[Row]:
             tags |= {"guide"} if path == "docs/pool.md" else set()
         found.append(Row(path, kinds[chunk], languages[file], frozenset(tags)))
     return found
-
-
-def snapshot_of(engine: Engine) -> Snapshot:
-    snapshot = engine.index.store.snapshot()
-    assert snapshot is not None
-    return snapshot
 
 
 # -- filters --

@@ -17,7 +17,7 @@ from context_engine.engine import Engine
 from context_engine.errors import InvalidVectors
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.snapshot import Snapshot
-from context_engine.model import Filter, Query
+from context_engine.model import Query
 from context_engine.search import semantic_scores
 from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import Ranking, Searcher
@@ -28,7 +28,7 @@ from context_engine.search.semantic_scores import (
     find_greatest,
     fold_by_file,
 )
-from tests.support.engines import indexed
+from tests.support.engines import indexed, snapshot_of
 from tests.support.trees import tree
 
 FILES = {
@@ -51,9 +51,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture
 def snapshot(engine: Engine) -> Snapshot:
-    found = engine.index.live.snapshot()
-    assert found is not None
-    return found
+    return snapshot_of(engine)
 
 
 def paths(snapshot: Snapshot, ranking: Ranking) -> list[str]:
@@ -92,21 +90,6 @@ def test_what_is_far_from_everything_finds_nothing(snapshot: Snapshot) -> None:
     assert paths(snapshot, searcher.rank(Query("zebras graze in moonlit savannah"))) == []
 
 
-def test_the_addends_of_words_and_meaning_sum_to_the_score(snapshot: Snapshot) -> None:
-    ranking = Searcher(snapshot, SemanticRanker(StaticEncoder().query)).rank(
-        Query("how is the tax of a price computed")
-    )
-    assert {"chunk", "static", "static_card"} <= set(ranking.places[0].why)
-    for place in ranking.places:
-        assert sum(place.why.values()) == pytest.approx(place.score, abs=1e-4)
-
-
-def test_a_filter_holds_for_what_is_found_by_meaning_too(snapshot: Snapshot) -> None:
-    near = Searcher(snapshot, SemanticRanker(nearest_to(snapshot, "billing/vat.py")))
-    found = near.rank(Query("charge customs duty amounts", filter=Filter(exclude_paths=("billing/**",))))
-    assert not [path for path in paths(snapshot, found) if path.startswith("billing/")]
-
-
 def test_where_chunks_are_many_those_of_promising_files_are_compared_and_come_out_the_same(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,8 +117,7 @@ def test_what_was_deleted_or_edited_away_counts_for_nothing(tmp_path: Path) -> N
         engine.index.update()
         asked = [Query("how is the tax of a price computed"), Query("open a socket to a host"), Query("dial a number")]
         updated = [[(hit.chunk.path, hit.score) for hit in engine.search.find(each).hits] for each in asked]
-        snapshot = engine.index.live.snapshot()
-        assert snapshot is not None
+        snapshot = snapshot_of(engine)
         assert not snapshot.all_alive
         engine.index.update(force=True)
         anew = [[(hit.chunk.path, hit.score) for hit in engine.search.find(each).hits] for each in asked]

@@ -135,36 +135,6 @@ def test_vectors_of_another_size_than_their_model_makes_are_refused_at_the_start
         ServedChunks(write(tmp_path, "boat on water"), opener(Scripted(dimensions=1)))
 
 
-def test_a_malformed_file_is_left_out_at_the_start_with_a_warning(tmp_path: Path) -> None:
-    news: list[tuple[bool, str]] = []
-    write(tmp_path, "boat on water")
-    (tmp_path / "code-symbols.json").write_text("[")
-    with ServedChunks(tmp_path, opener(), on_change=lambda good, told: news.append((good, told))) as served:
-        assert ids(served, "water") == ["boat on water"]
-        (skipped,) = served.status().skipped
-    assert skipped.path == "code-symbols.json"
-    assert [told for good, told in news if not good] == [f"code-symbols.json is left out: {skipped.detail}"]
-    assert (True, f"1 chunks of 1 files are served from {tmp_path}") in news
-
-
-def test_a_new_file_answers_by_itself_and_a_broken_one_does_not(tmp_path: Path) -> None:
-    news: list[tuple[bool, str]] = []
-    folder = write(tmp_path, "boat on water")
-    with ServedChunks(folder, opener(), quiet_ms=QUIET_MS, on_change=lambda *each: news.append(each)) as served:
-        write(folder, "boat on water", "boat on rocks")
-        until(lambda: ids(served, "rocks"))
-        (folder / "code-data.json").write_text('{"chunks": [')
-        until(lambda: served.status().problem)
-        answer = served.search(Query("rocks"))
-        assert answer.hits
-        assert "code-data.json" in answer.freshness
-        assert news[-1][0] is False
-        write(folder, "boat on sand")
-        until(lambda: ids(served, "sand"))
-        assert served.search(Query("sand")).freshness == "fresh"
-        assert news[-1][0] is True
-
-
 def test_a_new_state_with_vectors_that_no_longer_fit_keeps_the_old_one(tmp_path: Path) -> None:
     folder = write(tmp_path, "boat on water")
     with ServedChunks(folder, opener(), quiet_ms=QUIET_MS) as served:

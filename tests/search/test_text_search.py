@@ -6,19 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import InvalidArgument
-from context_engine.model import RelPath, TextFile, TextQuery
+from context_engine.model import RelPath, TextFile
 from context_engine.search.text_search import (
     GlobSet,
     definition_pattern,
-    expand_braces,
-    hash_search,
     limit_matches,
     rank_files,
-    select_page,
-    sort_by_keywords,
 )
-from context_engine.text import format_cursor, parse_cursor
 
 
 def file(path: str, lines: int = 1, *, by: tuple[int, ...] = (), size: int = 100, defines: bool = False) -> TextFile:
@@ -47,11 +41,6 @@ def test_globs_name_paths_as_in_an_ignore_file(globs: list[str], named: list[str
     chosen = GlobSet(globs)
     assert [path for path in named if not chosen.matches(path)] == []
     assert [path for path in not_named if chosen.matches(path)] == []
-
-
-def test_braces_that_stand_for_too_much_are_refused() -> None:
-    with pytest.raises(InvalidArgument, match="more than 100"):
-        expand_braces("{a,b}" * 7)
 
 
 # -- keywords --
@@ -83,11 +72,6 @@ def test_files_come_by_queries_then_definition_then_path_then_density() -> None:
     assert order == ["z/both.py", "z/defines.py", "a/login.py", "z/often.py", "z/seldom.py"]
 
 
-def test_scout_puts_most_distinct_keywords_first_then_matches_then_the_path() -> None:
-    files = [file("c", by=(9, 0)), file("b", by=(1, 1)), file("a", by=(9, 0)), file("d", by=(2, 1))]
-    assert [each.path for each in sort_by_keywords(files)] == ["d", "b", "a", "c"]
-
-
 @pytest.mark.parametrize(
     ("line", "name"),
     [
@@ -110,33 +94,3 @@ def test_a_line_that_defines_a_name_is_known(line: str, name: str) -> None:
 
 
 # -- pages --
-
-FILES = st.lists(st.integers(1, 9), max_size=6).map(
-    lambda counts: [file(f"f{number}", count) for number, count in enumerate(counts)]
-)
-
-
-@given(FILES, st.integers(1, 7))
-def test_the_pages_one_after_the_other_are_the_whole_answer(files: list[TextFile], limit: int) -> None:
-    every = [(each.path, number) for each in files for number in range(each.lines)]
-    shown, start = [], 0
-    while parts := select_page(files, start, limit):
-        taken = [(part.path, number) for part in parts for number in range(part.skip, part.skip + part.take)]
-        assert len(taken) == min(limit, len(every) - start)
-        shown += taken
-        start = parse_cursor(format_cursor(start + len(taken), "01234567"), "01234567")
-    assert shown == every
-
-
-def test_a_cursor_is_refused_when_question_or_answer_changed() -> None:
-    query, files = TextQuery(("x",)), [file("a", 2), file("b", 1)]
-    sent = format_cursor(1, hash_search(query, files))
-    assert parse_cursor(sent, hash_search(query, files)) == 1
-    for other in (
-        hash_search(TextQuery(("y",)), files),
-        hash_search(query, [file("a", 2)]),
-        hash_search(query, [file("a", 3), file("b", 1)]),
-        hash_search(query, files[::-1]),
-    ):
-        with pytest.raises(InvalidArgument, match="changed since"):
-            parse_cursor(sent, other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,25 +29,6 @@ def refused(message: str, status: int, code: str | None = None, **headers: str) 
     return told({"error": {"message": message, "type": "invalid_request_error", "code": code}}, status, **headers)
 
 
-def answering(
-    speak: Callable[[Sequence[Mapping[str, str]]], Reply], *, schemas: bool = True
-) -> Callable[[Asked, str], Reply]:
-    """What a model answers whose words come from `speak`; one without `schemas` knows no `response_format`."""
-
-    def answer(asked: Asked, key: str) -> Reply:
-        if key and asked.headers.get("authorization") != f"Bearer {key}":
-            return refused("Incorrect API key provided", 401, "invalid_api_key")
-        if asked.path != "/v1/chat/completions":
-            return Reply(404, b"<!DOCTYPE html><p>Not Found", {"content-type": "text/html"})
-        if asked.body["model"] != MODEL:
-            return refused(f"The model `{asked.body['model']}` does not exist", 404, "model_not_found")
-        if trouble := _trouble(asked.body, schemas=schemas):
-            return refused(trouble, 400)
-        return speak(asked.body["messages"])
-
-    return answer
-
-
 def _trouble(body: Mapping[str, Any], *, schemas: bool) -> str:
     """What a strict endpoint finds wrong with a request."""
     if unknown := body.keys() - FIELDS:
@@ -67,11 +48,19 @@ def _trouble(body: Mapping[str, Any], *, schemas: bool) -> str:
 
 @contextmanager
 def model_that_says(*replies: Reply | Any, schemas: bool = True) -> Generator[EmbeddingServer]:
-    """A model whose answers come in this order, the last one again and again."""
+    """A model whose answers come in this order, the last one again and again; without `schemas` it knows no `response_format`."""
     left = [each if isinstance(each, Reply) else said(each) for each in replies]
 
-    def speak(_: Sequence[Mapping[str, str]]) -> Reply:
+    def answer(asked: Asked, key: str) -> Reply:
+        if key and asked.headers.get("authorization") != f"Bearer {key}":
+            return refused("Incorrect API key provided", 401, "invalid_api_key")
+        if asked.path != "/v1/chat/completions":
+            return Reply(404, b"<!DOCTYPE html><p>Not Found", {"content-type": "text/html"})
+        if asked.body["model"] != MODEL:
+            return refused(f"The model `{asked.body['model']}` does not exist", 404, "model_not_found")
+        if trouble := _trouble(asked.body, schemas=schemas):
+            return refused(trouble, 400)
         return left.pop(0) if len(left) > 1 else left[0]
 
-    with embedding_server(answering(speak, schemas=schemas)) as server:
+    with embedding_server(answer) as server:
         yield server

@@ -61,6 +61,23 @@ def new_database() -> str:
     return postgres().replace("/postgres?", f"/{name}?connect_timeout=60&")
 
 
+@cache
+def common_database() -> str:
+    """One database for all tests that give their repositories names of their own."""
+    return new_database()
+
+
+def reader_of(address: str) -> str:
+    """The address of the same database for a new role that may only read what is there."""
+    role = f"ctx_reader_{uuid4().hex[:8]}"
+    sql(
+        address,
+        f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA context_engine TO {role};"
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO {role}",
+    )
+    return address.replace("//postgres:@", f"//{role}:@")
+
+
 def sql(address: str, statements: str) -> None:
     """Run statements as the owner of a database."""
     import psycopg
@@ -92,8 +109,6 @@ def forbid(address: str) -> Generator[None]:
 class OwnPostgres:
     """A PostgreSQL on a socket of its own, which can be killed. Skips the test where there is none."""
 
-    name = "database"
-
     def __init__(self, folder: Path) -> None:
         self._server = _start_postgres(folder)
         self.address = str(self._server.get_uri())
@@ -114,10 +129,6 @@ class OwnPostgres:
             except subprocess.SubprocessError:
                 if time.monotonic() > until:
                     raise
-
-    def answers(self) -> bool:
-        """Whether it runs: starting it waits until it does."""
-        return True
 
     def close(self) -> None:
         """Stop it in good order."""

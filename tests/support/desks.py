@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from context_engine.context.project_knowledge import ProjectKnowledge
-from context_engine.errors import FileNotFound, NotIndexed
+from context_engine.errors import Conflict, FileNotFound, NotIndexed, StorageBusy
 from context_engine.plans.model import Plan, PlanStep
+from context_engine.plans.plan_repository import PlanRepository
 from context_engine.plans.plan_service import PlanService
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
@@ -94,6 +98,16 @@ class Desks:
         from context_engine.tools.tool import Call  # many processes of tests call no tool
 
         return tool.call(self, arguments, call or Call())
+
+
+def change_goal(repository: PlanRepository, said: str) -> None:
+    """Make a version of the plan `shared` on whatever is the newest one; somebody else may be quicker."""
+    while True:
+        loaded = repository.load("shared")
+        changed = msgspec.structs.replace(loaded.plan, goal=said)
+        with suppress(Conflict, StorageBusy):
+            repository.save(changed, overwrite=True, expected_version=loaded.version.version)
+            return
 
 
 def step(uid: str, *after: str, **told: Any) -> PlanStep:

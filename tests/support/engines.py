@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
 from context_engine.engine import Engine
+from context_engine.index.describe import describe_file
+from context_engine.index.encoder import StaticEncoder
+from context_engine.index.postings import IndexedFile, SegmentBuilder
+from context_engine.index.segment import Segment
+from context_engine.index.snapshot import Snapshot
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Query
 from context_engine.settings import Settings
@@ -53,6 +58,27 @@ def indexed(root: Path, **knobs: Any) -> Generator[Engine]:
     with open_engine(root, **knobs) as engine:
         engine.index.update()
         yield engine
+
+
+def snapshot_of(engine: Engine) -> Snapshot:
+    """What the index of an engine holds now."""
+    snapshot = engine.index.store.snapshot()
+    assert snapshot is not None
+    return snapshot
+
+
+def described(path: str, text: str) -> IndexedFile:
+    """A file as an indexer describes it."""
+    data = text.encode()
+    return describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=b"s" * 32)
+
+
+def segment_of(files: Mapping[str, str], encoder: StaticEncoder | None = None) -> Segment:
+    """These files in one segment, in their order."""
+    builder = SegmentBuilder(encoder)
+    for path, text in files.items():
+        builder.add(described(path, text))
+    return builder.build()
 
 
 def found(engine: Engine, text: str, **asked: Any) -> list[str]:

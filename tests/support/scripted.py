@@ -41,14 +41,12 @@ class Scripted:
         self.gate.set()
         self.trouble: Exception | None = None
         self.asked: list[tuple[Mode, list[str]]] = []
-        self.entered = threading.Semaphore(0)
         self.closed = threading.Event()
 
     def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
         if self.closed.is_set():
             raise ValueError("this embedder is closed")
         self.asked.append((mode, list(texts)))
-        self.entered.release()
         while not self.gate.wait(0.005):
             raise_if_cancelled(cancel)
         if self.trouble is not None:
@@ -57,10 +55,6 @@ class Scripted:
 
     def close(self) -> None:
         self.closed.set()
-
-    def has_begun(self) -> bool:
-        """Wait for the next call that nobody has waited for yet."""
-        return self.entered.acquire(timeout=LONG_S)
 
     @property
     def texts(self) -> list[str]:

@@ -7,9 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -21,12 +19,13 @@ from context_engine.model import Progress, Query
 from context_engine.repo import RepositoryRegistry
 from context_engine.team.candidate_store import open_candidate_store
 from context_engine.team.index_jobs import IndexSource, IndexWorker, QueuedJob
-from context_engine.team.postgres_jobs import PostgresJobs
+from context_engine.team.postgres_jobs import JobLease, PostgresJobs
 from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_search import RemoteSearch
 from tests.support import preloaded
 from tests.support.databases import new_database, sever, sql
 from tests.support.trees import repository
+from tests.support.waiting import until
 
 pytest.importorskip("psycopg", reason="no wheel of it for this system")
 
@@ -46,6 +45,13 @@ def job_of(address: str, place: str) -> QueuedJob:
     return next(job for job in PostgresJobs(address).list_jobs() if job.source.place == place)
 
 
+def claimed(jobs: PostgresJobs, worker: str) -> JobLease:
+    """The lease of the job that is claimed next."""
+    lease = jobs.claim(worker)
+    assert lease is not None
+    return lease
+
+
 def pass_time(address: str, seconds: float) -> None:
     """Move all moments into the past, which is what the queue sees when time passes."""
     columns = ("asked_at", "due_at", "started_at", "finished_at", "leased_until")
@@ -60,8 +66,7 @@ def test_a_job_is_claimed_once_and_is_done_when_it_is_complete(address: str) -> 
     jobs = PostgresJobs(address)
     assert (jobs.list_jobs(), jobs.claim("one")) == ([], None)
     jobs.add(IndexSource("/app", name="team/app"))
-    lease = jobs.claim("one")
-    assert lease is not None
+    lease = claimed(jobs, "one")
     assert (lease.source, jobs.claim("two")) == (IndexSource("/app", "", "team/app"), None)
     assert lease.renew(HALF)
     running = job_of(address, "/app")
@@ -76,14 +81,12 @@ def test_a_repository_that_is_asked_for_often_is_in_the_queue_once(address: str)
     jobs = PostgresJobs(address)
     for _ in range(3):
         jobs.add(IndexSource("/app"))
-    lease = jobs.claim("one")
-    assert lease is not None
+    lease = claimed(jobs, "one")
     jobs.add(IndexSource("/app"))  # it changed while it was indexed: once more afterwards
     jobs.add(IndexSource("/app"))
     assert jobs.claim("two") is None
     assert lease.complete("old")
-    again = jobs.claim("two")
-    assert again is not None
+    again = claimed(jobs, "two")
     assert again.complete("new")
     assert (jobs.claim("two"), job_of(address, "/app").result) == (None, "new")
 
@@ -95,8 +98,7 @@ def test_the_repository_that_was_begun_longest_ago_comes_next(address: str) -> N
         jobs.add(IndexSource(place))
     for _ in range(6):
         jobs.add(IndexSource("/busy"))  # it asks before every claim
-        lease = jobs.claim("one")
-        assert lease is not None
+        lease = claimed(jobs, "one")
         order.append(lease.source.place)
         assert lease.complete("")
         if len(order) == 3:
@@ -107,12 +109,10 @@ def test_the_repository_that_was_begun_longest_ago_comes_next(address: str) -> N
 def test_a_worker_that_dies_loses_its_job_to_another_and_cannot_change_it_any_more(address: str) -> None:
     jobs = PostgresJobs(address)
     jobs.add(IndexSource("/app"))
-    dead = jobs.claim("dead")
-    assert dead is not None
+    dead = claimed(jobs, "dead")
     pass_time(address, dead.lease_s + 1)
     assert (job_of(address, "/app").state, "ended before" in job_of(address, "/app").error) == ("retrying", True)
-    heir = jobs.claim("heir")
-    assert heir is not None
+    heir = claimed(jobs, "heir")
     assert job_of(address, "/app").attempts == 2
     assert not (dead.renew(HALF) or dead.complete("too late") or dead.fail("too late"))
     assert heir.complete("right")
@@ -123,8 +123,7 @@ def test_a_failure_is_tried_again_later_and_not_forever(address: str) -> None:
     jobs = PostgresJobs(address)
     jobs.add(IndexSource("/app"))
     for attempt in range(1, 6):
-        lease = jobs.claim("one")
-        assert lease is not None
+        lease = claimed(jobs, "one")
         assert job_of(address, "/app").attempts == attempt
         assert lease.fail("no network")
         assert jobs.claim("one") is None  # not at once
@@ -148,8 +147,7 @@ def test_a_job_that_kills_its_workers_ends_as_failed(address: str) -> None:
 def test_what_is_wrong_with_the_request_itself_is_not_tried_again(address: str) -> None:
     jobs = PostgresJobs(address)
     jobs.add(IndexSource("ext::sh"))
-    lease = jobs.claim("one")
-    assert lease is not None
+    lease = claimed(jobs, "one")
     assert lease.fail("it is not an address", is_final=True)
     assert states(address) == {"ext::sh": "failed"}
 
@@ -189,9 +187,7 @@ def worker(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> Ind
 
 
 def run(worker: IndexWorker, address: str, cancel: threading.Event | None = None) -> str:
-    lease = PostgresJobs(address).claim("one")
-    assert lease is not None
-    return worker.run(lease, lambda _: None, cancel or threading.Event())
+    return worker.run(claimed(PostgresJobs(address), "one"), lambda _: None, cancel or threading.Event())
 
 
 def published(address: str) -> set[str]:
@@ -237,8 +233,7 @@ def test_a_worker_that_lost_its_lease_stops_and_says_so(worker: IndexWorker, add
     app = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
     jobs = PostgresJobs(address)
     jobs.add(IndexSource(str(app)))
-    lease = jobs.claim("one")
-    assert lease is not None
+    lease = claimed(jobs, "one")
     jobs.remove(str(app))
     with pytest.raises(Conflict, match=r"the lease of .* was lost"):
         worker.run(lease, lambda _: None, threading.Event())
@@ -256,8 +251,7 @@ def test_a_worker_that_ends_gives_back_all_that_it_claimed_and_nothing_of_others
     assert jobs.claim("three") is not None
 
 
-def test_a_worker_that_is_killed_or_stopped_loses_nothing(tmp_path: Path, address: str) -> None:
-    """One worker is killed in the middle, its lease runs out, and the next one does everything that is left."""
+def test_a_worker_that_is_stopped_gives_back_its_job_and_the_next_does_the_rest(tmp_path: Path, address: str) -> None:
     for number in range(4):
         text = "".join(f"def lion_{line}(): ...\n" for line in range(200))
         app = repository(tmp_path / f"app{number}", {f"m{file}.py": text for file in range(20)})
@@ -276,14 +270,8 @@ def test_a_worker_that_is_killed_or_stopped_loses_nothing(tmp_path: Path, addres
         pipe = subprocess.PIPE
         return preloaded.Popen([*command, *more], env=environment, cwd=tmp_path, text=True, stdout=pipe, stderr=pipe)
 
-    killed = start()
-    wait_until(lambda: "running" in states(address).values())
-    killed.kill()
-    killed.communicate()
-    assert "done" not in [job.state for job in PostgresJobs(address).list_jobs() if job.state == "running"]
-    pass_time(address, 61)
     stopped = start()
-    wait_until(lambda: "running" in states(address).values())
+    until(lambda: "running" in states(address).values())
     stopped.send_signal(signal.SIGTERM)
     out, notes = stopped.communicate(timeout=60)
     assert "running" not in states(address).values(), (out, notes)
@@ -321,10 +309,3 @@ def postgres_program(name: str) -> str:
     if not found:
         pytest.skip(f"this PostgreSQL comes without {name}")
     return str(found[-1])  # the newest, which is the one that runs
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ import pytest
 from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.team.remote_store import busy_error
 from tests.support.databases import new_database, sever
+from tests.support.waiting import until
 
 psycopg = pytest.importorskip("psycopg", reason="no wheel of it for this system")
 
@@ -56,14 +56,6 @@ def connections(address: str) -> int:
     with psycopg.connect(address) as connection:
         ours = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'context-engine'"
         return fetch_value(connection, ours)
-
-
-def until(true: Callable[[], object], seconds: float = 60.0) -> None:
-    """The server notices a connection that ended a moment later."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never became so"
-        time.sleep(0.01)
 
 
 def at_once(works: list[Callable[[], Any]]) -> list[Any]:

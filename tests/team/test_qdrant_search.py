@@ -39,6 +39,7 @@ from tests.support.qdrant_shim import Cut, Refused, Shim
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = f"{SCHEMA_VERSION}/app"
+OpenIndex = Callable[..., SharedIndex]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def shim(server: Shim) -> Iterator[Shim]:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[..., SharedIndex]]:
+def machine(tmp_path: Path) -> Iterator[OpenIndex]:
     """Opens the index of one machine, which publishes it as some repository."""
     opened: list[SharedIndex] = []
 
@@ -119,7 +120,7 @@ MODELS: dict[tuple[str, str], tuple[Any, ...]] = {
 
 
 def test_every_request_is_one_that_qdrant_describes(
-    tmp_path: Path, machine: Callable[..., SharedIndex], sent: list[tuple[str, str, Any]]
+    tmp_path: Path, machine: OpenIndex, sent: list[tuple[str, str, Any]]
 ) -> None:
     shim = Shim(tmp_path / "server").start()
     ci = machine(shim.url)
@@ -138,7 +139,7 @@ def test_every_request_is_one_that_qdrant_describes(
 
 
 def test_every_request_of_a_question_names_the_repositories_that_may_be_seen(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, sent: list[tuple[str, str, Any]]
+    shim: Shim, machine: OpenIndex, store: QdrantSearch, sent: list[tuple[str, str, Any]]
 ) -> None:
     fill(machine(shim.url, "one", "app"), {"a.py": "lion"})
     fill(machine(shim.url, "two", "other"), {"b.py": "lion"})
@@ -157,7 +158,7 @@ def test_every_request_of_a_question_names_the_repositories_that_may_be_seen(
 
 
 def test_a_file_without_a_word_of_the_question_is_found_by_its_summary(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
+    shim: Shim, machine: OpenIndex, store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     point = qdrant_search._file_point
 
@@ -171,9 +172,7 @@ def test_a_file_without_a_word_of_the_question_is_found_by_its_summary(
     assert holding(store, "lion", vector=[1.0] + [0.0] * 255) == ["a.py", "b.py"]
 
 
-def test_paths_are_compared_beyond_the_first_page(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
-) -> None:
+def test_paths_are_compared_beyond_the_first_page(shim: Shim, machine: OpenIndex, store: QdrantSearch) -> None:
     """Many better files do not pass: no part of a path says so to the engine."""
     fill(machine(shim.url), {f"src/a{number}.py": "lion lion lion" for number in range(40)} | {"docs/z.md": "# lion"})
     assert holding(store, "lion", filter=FileFilter(excluded=["^src/"]), limit=2) == ["docs/z.md"]
@@ -181,7 +180,7 @@ def test_paths_are_compared_beyond_the_first_page(
 
 
 def test_a_question_that_meets_a_newer_revision_reads_again(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
+    shim: Shim, machine: OpenIndex, store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ci = machine(shim.url)
     fill(ci, {"a.py": "lion", "b.py": "lion"})
@@ -198,9 +197,7 @@ def test_a_question_that_meets_a_newer_revision_reads_again(
     assert holding(store, "lion") == ["a.py", "c.py"]
 
 
-def test_a_file_that_is_alive_again_is_found_again(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
-) -> None:
+def test_a_file_that_is_alive_again_is_found_again(shim: Shim, machine: OpenIndex, store: QdrantSearch) -> None:
     """An older index comes back with the same segment, of which the newer one had deleted a file."""
     fill(machine(shim.url, "one"), {"a.py": "lion", "b.py": "lion"})
     fill(machine(shim.url, "one"), {}, removed=["b.py"])
@@ -212,9 +209,7 @@ def test_a_file_that_is_alive_again_is_found_again(
 # -- away, and back --
 
 
-def test_what_was_published_is_there_after_a_restart(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
-) -> None:
+def test_what_was_published_is_there_after_a_restart(shim: Shim, machine: OpenIndex, store: QdrantSearch) -> None:
     ci = machine(shim.url)
     fill(ci, {"a.py": "lion"})
     shim.stop()
@@ -234,7 +229,7 @@ REQUESTS = 14
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_connection_that_breaks_once_is_not_noticed(
-    moment: str, shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
+    moment: str, shim: Shim, machine: OpenIndex, store: QdrantSearch
 ) -> None:
     """Before a request is carried out, or after it, when only the answer is lost."""
     ci = machine(shim.url)
@@ -250,7 +245,7 @@ def test_a_connection_that_breaks_once_is_not_noticed(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_server_that_goes_away_between_any_two_requests_leaves_a_whole_state(
-    moment: str, shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch
+    moment: str, shim: Shim, machine: OpenIndex, store: QdrantSearch
 ) -> None:
     ci = machine(shim.url)
     fill(ci, {"a.py": "begun"})
@@ -299,7 +294,7 @@ def count_points(shim: Shim, kind: str) -> int:
 
 
 def test_a_server_that_does_not_answer_in_time_is_unavailable(
-    shim: Shim, machine: Callable[..., SharedIndex], monkeypatch: pytest.MonkeyPatch, store: QdrantSearch
+    shim: Shim, machine: OpenIndex, monkeypatch: pytest.MonkeyPatch, store: QdrantSearch
 ) -> None:
     fill(machine(shim.url), {"a.py": "lion"})
     monkeypatch.setattr(qdrant_session, "TIMEOUT_S", 1)
@@ -332,9 +327,7 @@ for number in range(1, 10_000):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 @pytest.mark.parametrize("victim", ["server", "writer"])
-def test_a_kill_at_any_moment_leaves_a_whole_state(
-    victim: str, tmp_path: Path, machine: Callable[..., SharedIndex]
-) -> None:
+def test_a_kill_at_any_moment_leaves_a_whole_state(victim: str, tmp_path: Path, machine: OpenIndex) -> None:
     """Of the server's process, or of the one that writes to it."""
     server, port = _served(tmp_path / "data", 0)
     address = f"http://127.0.0.1:{port}"
@@ -380,7 +373,7 @@ def _served(folder: Path, port: int) -> tuple[subprocess.Popen[Any], int]:
 
 
 def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
+    shim: Shim, machine: OpenIndex, store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(qdrant_search, "LEASE_WAIT_S", 0.0)
     fill(machine(shim.url, "one"), {"a.py": "lion"})
@@ -398,7 +391,7 @@ def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
 
 
 def test_a_writer_that_wakes_up_after_its_lease_takes_nothing_from_the_next(
-    shim: Shim, machine: Callable[..., SharedIndex], store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
+    shim: Shim, machine: OpenIndex, store: QdrantSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It falls asleep between its state and what it deletes; meanwhile the next one publishes."""
     slow, quick = machine(shim.url, "slow"), machine(shim.url, "quick")
@@ -458,9 +451,7 @@ def test_a_key_is_not_sent_in_the_clear_beyond_this_machine(monkeypatch: pytest.
             QdrantSearch(address)
 
 
-def test_a_key_that_only_reads_searches_and_does_not_publish(
-    tmp_path: Path, machine: Callable[..., SharedIndex]
-) -> None:
+def test_a_key_that_only_reads_searches_and_does_not_publish(tmp_path: Path, machine: OpenIndex) -> None:
     shim = Shim(tmp_path / "server", key="writes", reading_key="reads").start()
     with_key = shim.url.replace("http://", "http://{}@")
     fill(machine(with_key.format("writes")), {"a.py": "lion"})
@@ -482,6 +473,7 @@ def test_a_key_that_only_reads_searches_and_does_not_publish(
         (400, "Wrong input: something", StoreUnusable, "Wrong input: something"),
         (413, "", StoreUnusable, "our size"),
         (500, "Service internal error: No space left on device (os error 28)", DiskFull, "no space left"),
+        (200, "welcome", StoreUnavailable, "not Qdrant's"),
     ],
 )
 def test_each_refusal_says_who_must_act(
@@ -496,17 +488,8 @@ def test_each_refusal_says_who_must_act(
     with pytest.raises(kind) as refused:
         store.list_repositories()
     assert type(refused.value) is kind
-    assert told in refused.value.message and refused.value.suggestion
-
-
-def test_a_server_that_is_not_a_qdrant_is_reported_in_a_sentence(shim: Shim, store: QdrantSearch) -> None:
-    def say(method: str, path: str) -> None:
-        raise Refused(200, "welcome")
-
-    shim.before = say
-    with pytest.raises(StoreUnavailable, match="not Qdrant's") as refused:
-        store.list_repositories()
-    assert "\n" not in refused.value.message
+    assert told in refused.value.message and "\n" not in refused.value.message
+    assert refused.value.suggestion
 
 
 def test_a_server_that_is_too_old_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,26 +16,23 @@ from context_engine.team.remote_search import RemoteProjects
 from context_engine.team.shared_server import GrantDispatcher
 from context_engine.team.token_file import Grant
 from context_engine.tools import Call
-from tests.support.databases import new_database
+from tests.support.databases import common_database
 from tests.support.engines import open_engine
 from tests.support.trees import tree
 
-
-@cache
-def database() -> str:
-    return new_database()
+Ask = Callable[..., CallResult]
 
 
 OWNER = Grant("", "owner", "admin", ("*",))
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Iterator[Callable[..., CallResult]]:
+def ask(tmp_path: Path) -> Iterator[Ask]:
     """Asks a server that has none of the three repositories in its database; `visible` are patterns of their names."""
     for name in ("web", "api", "hidden"):
         root = tree(tmp_path / name, {f"{name}.py": f"def lion_of_{name}():\n    return 'lion'\n"})
         more = {"store_repository": f"{tmp_path}/{name}", "store_shares": True, "store_search": True}
-        with open_engine(root, store_url=database(), **more) as engine:
+        with open_engine(root, store_url=common_database(), **more) as engine:
             engine.index.update()
     closing: list[RemoteProjects] = []
 
@@ -46,7 +42,7 @@ def ask(tmp_path: Path) -> Iterator[Callable[..., CallResult]]:
         def open_nothing(_: str) -> Engine:
             raise InvalidArgument("no project is open here")
 
-        remote = RemoteProjects(Settings(store_url=database(), store_visible=visible))
+        remote = RemoteProjects(Settings(store_url=common_database(), store_visible=visible))
         closing.append(remote)
         server = ToolDispatcher(open_nothing, remote=remote)
         dispatcher = GrantDispatcher(server, open_nothing, grant, log=lambda _: None, metrics=Metrics())
@@ -57,9 +53,7 @@ def ask(tmp_path: Path) -> Iterator[Callable[..., CallResult]]:
         remote.close()
 
 
-def test_a_server_without_files_searches_the_repositories_of_its_database(
-    ask: Callable[..., CallResult], tmp_path: Path
-) -> None:
+def test_a_server_without_files_searches_the_repositories_of_its_database(ask: Ask, tmp_path: Path) -> None:
     every, one = ask("store").reply.text, ask(f"store:{tmp_path}/api").reply.text
     assert f"{tmp_path}/web:web.py" in every
     assert f"{tmp_path}/api:api.py" in every
@@ -67,14 +61,14 @@ def test_a_server_without_files_searches_the_repositories_of_its_database(
     assert "web.py" not in one
 
 
-def test_a_repository_that_is_not_visible_does_not_exist(ask: Callable[..., CallResult], tmp_path: Path) -> None:
+def test_a_repository_that_is_not_visible_does_not_exist(ask: Ask, tmp_path: Path) -> None:
     assert "hidden" not in ask("store").reply.text
     hidden, unknown = ask(f"store:{tmp_path}/hidden"), ask(f"store:{tmp_path}/nothing")
     assert hidden.error
     assert hidden.reply.text.replace("hidden", "nothing") == unknown.reply.text
 
 
-def test_a_token_sees_the_repositories_among_its_projects(ask: Callable[..., CallResult], tmp_path: Path) -> None:
+def test_a_token_sees_the_repositories_among_its_projects(ask: Ask, tmp_path: Path) -> None:
     grant = Grant("", "reader", "admin", (f"store:{tmp_path}/web",))
     assert "web.py" in ask("store", grant=grant).reply.text
     assert "api.py" not in ask("store", grant=grant).reply.text
@@ -84,9 +78,9 @@ def test_a_token_sees_the_repositories_among_its_projects(ask: Callable[..., Cal
     assert isinstance(nothing.error, InvalidArgument)
 
 
-def test_tools_that_need_files_refuse_it(ask: Callable[..., CallResult]) -> None:
+def test_tools_that_need_files_refuse_it(ask: Ask) -> None:
     assert "needs the files" in ask("store", tool="get_context").reply.text
 
 
-def test_without_the_setting_there_is_no_such_project(ask: Callable[..., CallResult]) -> None:
+def test_without_the_setting_there_is_no_such_project(ask: Ask) -> None:
     assert "no project is open here" in ask("store", visible="").reply.text

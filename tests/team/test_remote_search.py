@@ -8,8 +8,8 @@ import random
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -31,8 +31,8 @@ from context_engine.team.postgres_session import PostgresSession
 from context_engine.team.qdrant_search import COLLECTION
 from context_engine.team.qdrant_session import QdrantSession
 from context_engine.team.remote_search import RemoteSearch, list_searchable
-from tests.support.databases import forbid, new_database, new_shim, sql
-from tests.support.engines import open_engine
+from tests.support.databases import new_database, new_shim, sql
+from tests.support.engines import open_engine, snapshot_of
 from tests.support.qdrant_shim import Cut
 from tests.support.trees import tree
 
@@ -59,6 +59,8 @@ FILTERS = (
     Filter(exclude_paths=("src/", "!src/pool.py")),
     Filter(languages=("go",), include_paths=("**/web/*.go",)),
 )
+Publish = Callable[..., Engine]
+OpenSearch = Callable[..., RemoteSearch]
 
 
 class PostgresDatabase:
@@ -85,10 +87,6 @@ class PostgresDatabase:
 
     def mend(self) -> None:
         """A connection that was ended is opened again by itself."""
-
-    def away(self) -> AbstractContextManager[None]:
-        """The database answers nobody meanwhile."""
-        return forbid(self.address)
 
     def new(self) -> str:
         """The address of an empty database."""
@@ -131,14 +129,6 @@ class QdrantDatabase:
     def mend(self) -> None:
         self.shim.before = lambda method, path: None
 
-    @contextmanager
-    def away(self) -> Generator[None]:
-        self.shim.stop()
-        try:
-            yield
-        finally:
-            self.shim.start()
-
     def new(self) -> str:
         shim = new_shim(Path(tempfile.mkdtemp(prefix="ctx-qdrant-", dir=self.shim.folder.parent)))
         atexit.register(lambda: (shim.stop(), shutil.rmtree(shim.folder, ignore_errors=True)))
@@ -164,7 +154,7 @@ def encoder() -> StaticEncoder:
 
 
 @pytest.fixture
-def publish(tmp_path: Path, database: Database) -> Iterator[Callable[..., Engine]]:
+def publish(tmp_path: Path, database: Database) -> Iterator[Publish]:
     """Opens a machine that publishes its files as a repository, and indexes them."""
     opened: list[Engine] = []
 
@@ -187,7 +177,7 @@ def publish(tmp_path: Path, database: Database) -> Iterator[Callable[..., Engine
 
 
 @pytest.fixture
-def search(tmp_path: Path, database: Database) -> Iterator[Callable[..., RemoteSearch]]:
+def search(tmp_path: Path, database: Database) -> Iterator[OpenSearch]:
     """Opens the search of some repositories as a server does that has none of them."""
     with closing(open_candidate_store(database.address)) as store:
         yield lambda *names: RemoteSearch(store, [f"{tmp_path}/{name}" for name in names], encoder().query)
@@ -205,7 +195,7 @@ def rows(found: Any, cut: int = 0) -> list[tuple[Any, ...]]:
 
 
 def test_a_search_in_the_database_answers_as_the_local_index(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
+    publish: Publish, search: OpenSearch, tmp_path: Path
 ) -> None:
     """Same places, texts and scores: all files of so small a repository are candidates."""
     engine, remote = publish(), search("app")
@@ -222,14 +212,13 @@ def test_a_search_in_the_database_answers_as_the_local_index(
 
 
 def test_edited_and_removed_files_are_searched_as_they_are_now(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
+    publish: Publish, search: OpenSearch, tmp_path: Path
 ) -> None:
     engine = publish(files=FILES | {f"src/other{number}.py": f"def other{number}(): ...\n" for number in range(12)})
     (engine.root / "src/pool.py").write_text("class Pool:\n    def fill(self):\n        return 'walrus'\n")
     (engine.root / "docs/pool.md").unlink()
     engine.index.update()
-    snapshot = engine.index.store.snapshot()
-    assert snapshot is not None
+    snapshot = snapshot_of(engine)
     assert not snapshot.all_alive
     found = {str(hit.chunk.path).rpartition(":")[2] for hit in search("app").find(Query("pool walrus drain", 50)).hits}
     assert "src/pool.py" in found
@@ -243,9 +232,7 @@ def test_edited_and_removed_files_are_searched_as_they_are_now(
     )
 
 
-def test_several_repositories_are_ranked_as_one(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path
-) -> None:
+def test_several_repositories_are_ranked_as_one(publish: Publish, search: OpenSearch, tmp_path: Path) -> None:
     publish("one", {"a.py": "def lion():\n    return 'cat'\n"})
     publish("two", {"b.py": "def lion_cage():\n    return lion\n", "c.md": "# Tiger\n"})
     answer = search("one", "two").find(Query("lion"))
@@ -260,9 +247,7 @@ def test_several_repositories_are_ranked_as_one(
 # -- what the database does --
 
 
-def test_the_database_filters_before_it_counts_candidates(
-    publish: Callable[..., Engine], tmp_path: Path, database: Database
-) -> None:
+def test_the_database_filters_before_it_counts_candidates(publish: Publish, tmp_path: Path, database: Database) -> None:
     publish()
     with closing(open_candidate_store(database.address)) as store:
         query = candidates_of("pool drain")
@@ -292,7 +277,7 @@ def found_paths(store: CandidateStore, tmp_path: Path, query: CandidateQuery) ->
 
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
 def test_every_part_of_the_plan_is_reached_through_the_repositories_that_may_be_seen(
-    publish: Callable[..., Engine], tmp_path: Path, database: Database
+    publish: Publish, tmp_path: Path, database: Database
 ) -> None:
     publish()
     statement, values = compose_candidates([f"{tmp_path}/app"], candidates_of("pool drain"))
@@ -317,9 +302,7 @@ def scans_of(node: dict[str, Any], above: str) -> Iterator[tuple[str, str]]:
         yield from scans_of(part, conditions)
 
 
-def test_no_question_shows_what_another_repository_has(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch]
-) -> None:
+def test_no_question_shows_what_another_repository_has(publish: Publish, search: OpenSearch) -> None:
     """Each repository has a word of its own in all its texts; 100 questions ask for words of others."""
     chance = random.Random(5)
     names = [f"tenant{number}" for number in range(6)]
@@ -340,7 +323,7 @@ def test_no_question_shows_what_another_repository_has(
 
 
 def test_texts_of_a_repository_that_may_not_be_seen_are_not_read(
-    publish: Callable[..., Engine], tmp_path: Path, database: Database
+    publish: Publish, tmp_path: Path, database: Database
 ) -> None:
     publish("one", {"a.py": "lion = 1\n"})
     publish("two", {"b.py": "lion = 2\n"})
@@ -353,7 +336,7 @@ def test_texts_of_a_repository_that_may_not_be_seen_are_not_read(
 
 
 def test_the_texts_of_all_hits_come_in_few_messages(
-    publish: Callable[..., Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: Database
+    publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: Database
 ) -> None:
     publish(
         files={f"src/lion{number}.py": f"def lion_{number}():\n    return 'lion {number}'\n" for number in range(30)}
@@ -373,9 +356,7 @@ def test_the_texts_of_all_hits_come_in_few_messages(
     assert len(messages) == 1
 
 
-def test_secrets_are_masked_before_they_are_stored(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], database: Database
-) -> None:
+def test_secrets_are_masked_before_they_are_stored(publish: Publish, search: OpenSearch, database: Database) -> None:
     secret = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
     publish(files={"deploy.py": f'def deploy():\n    token = "{secret}"\n    return token\n'})
     text = search("app").find(Query("deploy token")).hits[0].chunk.text
@@ -389,22 +370,25 @@ def test_secrets_are_masked_before_they_are_stored(
 # -- publishing --
 
 
-def test_a_run_that_is_interrupted_before_it_publishes_is_completed_by_the_next_one(
-    publish: Callable[..., Engine],
-    search: Callable[..., RemoteSearch],
-    monkeypatch: pytest.MonkeyPatch,
-    database: Database,
-) -> None:
-    engine = publish()
-    (engine.root / "new.py").write_text("def walrus(): ...\n")
+def update_unpublished(engine: Engine) -> None:
+    """Index while the rows cannot be written."""
 
     def fail(*_: object) -> None:
         raise StoreUnavailable("away")
 
-    with monkeypatch.context() as patched:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(search_publisher.SearchPublisher, "publish", fail)
         with pytest.raises(StoreUnavailable):
             engine.index.update()
+
+
+def test_a_run_that_is_interrupted_before_it_publishes_is_completed_by_the_next_one(
+    publish: Publish, search: OpenSearch, database: Database
+) -> None:
+    engine = publish()
+    (engine.root / "new.py").write_text("def walrus(): ...\n")
+
+    update_unpublished(engine)
     answer = search("app").find(Query("walrus pool"))
     assert "walrus" not in repr(answer.hits), "the former revision is searched"
     is_known = isinstance(database, PostgresDatabase)  # Qdrant has the rows alone, and no newer index
@@ -416,23 +400,14 @@ def test_a_run_that_is_interrupted_before_it_publishes_is_completed_by_the_next_
 
 
 def test_edits_of_one_file_are_published_together_after_runs_that_were_interrupted(
-    publish: Callable[..., Engine],
-    search: Callable[..., RemoteSearch],
-    monkeypatch: pytest.MonkeyPatch,
-    database: Database,
+    publish: Publish, search: OpenSearch, database: Database
 ) -> None:
     """Each edit leaves a segment of dead files behind, and each merge of these is an empty segment of the same name."""
     engine = publish()
 
-    def fail(*_: object) -> None:
-        raise StoreUnavailable("away")
-
     for number in range(6):
         (engine.root / "src/pool.py").write_text(f"def walrus_{number}(): ...\n")
-        with monkeypatch.context() as patched:
-            patched.setattr(search_publisher.SearchPublisher, "publish", fail)
-            with pytest.raises(StoreUnavailable):
-                engine.index.update()
+        update_unpublished(engine)
     engine.index.update()
     (hit, *_) = search("app").find(Query("walrus_5", 5)).hits
     assert hit.chunk.text == "def walrus_5(): ..."
@@ -440,10 +415,7 @@ def test_edits_of_one_file_are_published_together_after_runs_that_were_interrupt
 
 
 def test_a_revision_changes_whole_or_not_at_all(
-    publish: Callable[..., Engine],
-    search: Callable[..., RemoteSearch],
-    monkeypatch: pytest.MonkeyPatch,
-    database: Database,
+    publish: Publish, search: OpenSearch, monkeypatch: pytest.MonkeyPatch, database: Database
 ) -> None:
     """The database ends the connection in the middle of a publication."""
     engine = publish()
@@ -468,7 +440,7 @@ def test_a_revision_changes_whole_or_not_at_all(
 
 
 def test_a_repository_that_is_removed_is_searched_no_more(
-    publish: Callable[..., Engine], search: Callable[..., RemoteSearch], tmp_path: Path, database: Database
+    publish: Publish, search: OpenSearch, tmp_path: Path, database: Database
 ) -> None:
     engine = publish()
     with closing(open_candidate_store(database.address)) as store:
@@ -501,10 +473,7 @@ def test_only_a_database_searches() -> None:
 
 
 def test_an_index_of_one_machine_becomes_searchable_in_the_database_without_parsing_a_file(
-    publish: Callable[..., Engine],
-    search: Callable[..., RemoteSearch],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    publish: Publish, search: OpenSearch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_engine(tree(tmp_path / "app", FILES)) as alone:
         alone.index.update()

@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import StorageCorrupt
-from context_engine.index.describe import describe_file
-from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import CHUNK_FIELDS, FILE_FIELDS, Segment, term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.team.search_rows import COUNTED_FIELDS, join_files, split_files, split_terms
-from tests.support.engines import GRAMMARS, LANGUAGES
+from tests.support.engines import segment_of
 
 WORDS = ("lion", "tiger", "close_session", "Pool", "retry", "test")
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(
@@ -26,12 +24,8 @@ PATHS = st.sampled_from(["src/{}.py", "src/web/{}.py", "docs/{}.md", "{}.json"])
 
 @st.composite
 def segments(draw: st.DrawFn) -> Segment:
-    builder = SegmentBuilder()
-    for number in range(draw(st.integers(1, 5))):
-        text = draw(TEXTS)
-        data, path = text.encode(), draw(PATHS).format(f"file{number}")
-        builder.add(describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=7, sha256=b"s" * 32))
-    return builder.build()
+    count = draw(st.integers(1, 5))
+    return segment_of({draw(PATHS).format(f"file{number}"): draw(TEXTS) for number in range(count)})
 
 
 def snapshot_of(segment: Segment) -> Snapshot:

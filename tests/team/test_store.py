@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,9 @@ from typer.testing import CliRunner, Result
 from context_engine import tools
 from context_engine.cli.app import app
 from context_engine.errors import ContextEngineError
-from tests.support.databases import new_database, sql
+from tests.support.databases import new_database, reader_of
 from tests.support.engines import cache_for, open_engine
 from tests.support.trees import repository
-
-
-@cache
-def database() -> str:
-    return new_database()
 
 
 @pytest.fixture
@@ -80,17 +74,10 @@ def test_without_a_store_there_is_nobody_to_list(root: Path) -> None:
 def test_a_reader_lists_and_removes_nothing(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = new_database()
     publish(root, address, monkeypatch)
-    sql(
-        address,
-        "DROP ROLE IF EXISTS ctx_looker; CREATE ROLE ctx_looker LOGIN;"
-        "GRANT USAGE ON SCHEMA context_engine TO ctx_looker;"
-        "GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO ctx_looker",
-    )
-    reader = address.replace("postgres:@", "ctx_looker:@")
+    reader = reader_of(address)
     assert len(json.loads(ctx("list", "--store", reader, "--json").stdout)) == 1
     refused = refusal("remove", tmp_path, "--store", reader, "--yes")
     assert (refused.code, "grant" in refused.suggestion) == ("STORE_UNUSABLE", True)
-    sql(address, "DROP OWNED BY ctx_looker; DROP ROLE ctx_looker")
 
 
 # -- a store that does not answer --------------------------------------------------------------------------------------

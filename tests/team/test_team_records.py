@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,8 +38,8 @@ from context_engine.team import synced_folder
 from context_engine.team.postgres_records import PostgresRecords
 from context_engine.team.synced_folder import TeamRecords, open_team_records
 from tests.support import preloaded
-from tests.support.databases import forbid, new_database, sever, sql
-from tests.support.desks import Desks, plan, step
+from tests.support.databases import common_database, forbid, new_database, reader_of, sever, sql
+from tests.support.desks import Desks, change_goal, plan, step
 from tests.support.engines import open_engine
 from tests.support.remembering import Remembering
 from tests.support.trees import repository
@@ -51,11 +50,6 @@ WRITES = int(os.environ.get("CTX_TEST_TEAM_WRITES", "4"))
 KILLS = int(os.environ.get("CTX_TEST_TEAM_KILLS", "2"))
 
 EXAMPLES = int(os.environ.get("CTX_TEST_TEAM_EXAMPLES", "10"))
-
-
-@cache
-def database() -> str:
-    return new_database()
 
 
 def shared_records(folder: Path, address: str, repository: str) -> TeamRecords:
@@ -101,12 +95,15 @@ class Machine:
         return sorted(self.folder.rglob(f"*{synced_folder.CONFLICT}*"))
 
 
+OpenMachine = Callable[[str], Machine]
+
+
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
+def machine(tmp_path: Path) -> Iterator[OpenMachine]:
     made: list[Machine] = []
 
     def open_one(name: str) -> Machine:
-        made.append(Machine(tmp_path / name, database(), str(tmp_path)))
+        made.append(Machine(tmp_path / name, common_database(), str(tmp_path)))
         return made[-1]
 
     yield open_one
@@ -117,24 +114,7 @@ def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
 # -- what one machine does, another one has ----------------------------------------------------------------------------
 
 
-def test_a_plan_is_made_here_approved_there_and_carried_out_here(machine: Callable[[str], Machine]) -> None:
-    here, there = machine("here"), machine("there")
-    plan_id = here.desk.save(plan(), name="Cents").plan.id
-    assert there.desk.load("cents").plan.id == plan_id
-    there.approvals.request("Cents")
-    (request,) = here.desk.load("Cents").approvals
-    there.approvals.respond(request.id, "approve")
-    here.steps.start("Cents", 1)
-    with pytest.raises(Conflict):
-        there.steps.start("Cents", 1)
-    here.steps.complete("Cents", 1)
-    seen = there.desk.load("Cents")
-    assert seen.execution and seen.execution.steps["s1"].status == "completed"
-    assert [each.status for each in seen.approvals] == ["approved"]
-    assert here.files() == there.files()
-
-
-def test_what_is_remembered_changed_or_forgotten_here_is_so_there(machine: Callable[[str], Machine]) -> None:
+def test_what_is_remembered_changed_or_forgotten_here_is_so_there(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     added = here.memories.add(MemoryDraft("decisions", "Money is counted in cents."))
     (row,) = there.memories.list_page(MemoryQuery(query="money")).rows
@@ -146,9 +126,7 @@ def test_what_is_remembered_changed_or_forgotten_here_is_so_there(machine: Calla
     assert there.remembered() == {}
 
 
-def test_a_plan_that_is_thrown_away_is_so_everywhere_and_can_be_taken_back_anywhere(
-    machine: Callable[[str], Machine],
-) -> None:
+def test_a_plan_that_is_thrown_away_is_so_everywhere_and_can_be_taken_back_anywhere(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     plan_id = here.desk.save(plan(), name="Cents").plan.id
     before = there.files()
@@ -164,17 +142,17 @@ def test_a_plan_that_is_thrown_away_is_so_everywhere_and_can_be_taken_back_anywh
 
 
 def test_memories_of_a_person_and_records_of_another_repository_stay_where_they_are(
-    machine: Callable[[str], Machine], tmp_path: Path
+    machine: OpenMachine, tmp_path: Path
 ) -> None:
     here, there = machine("here"), machine("there")
     here.memories.add(MemoryDraft("preferences", "I like tabs.", scope="user"))
     here.memories.add(MemoryDraft("decisions", "Money is counted in cents."))
-    other = Machine(tmp_path / "other", database(), f"{tmp_path} of somebody else")
+    other = Machine(tmp_path / "other", common_database(), f"{tmp_path} of somebody else")
     assert (len(here.remembered()), len(there.remembered()), other.remembered()) == (2, 1, {})
     other.shared_records.close()
 
 
-def test_names_are_unique_among_all_machines(machine: Callable[[str], Machine]) -> None:
+def test_names_are_unique_among_all_machines(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     assert here.desk.save(plan(), name="Cents").version.name == "Cents"
     assert there.desk.save(plan(), name="cents").version.name == "cents (2)"
@@ -196,7 +174,7 @@ def rewrite(here: Machine, name: str, old: str, new: str) -> None:
     file.write_text(file.read_text().replace(old, new))
 
 
-def test_what_a_person_writes_into_a_file_is_the_teams_with_the_next_look(machine: Callable[[str], Machine]) -> None:
+def test_what_a_person_writes_into_a_file_is_the_teams_with_the_next_look(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     name = a_memory(here)
     rewrite(here, name, "cents", "pence")
@@ -207,7 +185,7 @@ def test_what_a_person_writes_into_a_file_is_the_teams_with_the_next_look(machin
     assert here.shared_records.problem == there.shared_records.problem == ""
 
 
-def test_a_memory_that_is_moved_by_hand_is_moved_for_all(machine: Callable[[str], Machine]) -> None:
+def test_a_memory_that_is_moved_by_hand_is_moved_for_all(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     name = a_memory(here)
     there.remembered()
@@ -216,9 +194,7 @@ def test_a_memory_that_is_moved_by_hand_is_moved_for_all(machine: Callable[[str]
     assert [*here.remembered()] == [*there.remembered()] == ["facts/cents.md"]
 
 
-def test_where_two_people_wrote_the_teams_counts_and_the_other_is_kept_beside_it(
-    machine: Callable[[str], Machine],
-) -> None:
+def test_where_two_people_wrote_the_teams_counts_and_the_other_is_kept_beside_it(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     name = a_memory(here)
     there.remembered()
@@ -236,7 +212,7 @@ def test_where_two_people_wrote_the_teams_counts_and_the_other_is_kept_beside_it
     assert here.files() == there.files()
 
 
-def test_an_older_state_that_git_brings_back_is_no_edit(machine: Callable[[str], Machine]) -> None:
+def test_an_older_state_that_git_brings_back_is_no_edit(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     name = a_memory(here)
     old = here.lie(f"memories/{name}").read_bytes()
@@ -252,7 +228,7 @@ def test_an_older_state_that_git_brings_back_is_no_edit(machine: Callable[[str],
     assert here.aside() == there.aside() == []
 
 
-def test_a_file_that_vanished_comes_back(machine: Callable[[str], Machine]) -> None:
+def test_a_file_that_vanished_comes_back(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     name = a_memory(here)
     here.desk.save(plan(), name="Cents")
@@ -264,7 +240,7 @@ def test_a_file_that_vanished_comes_back(machine: Callable[[str], Machine]) -> N
 
 
 def test_a_file_that_is_too_large_for_the_team_stays_as_it_is_on_its_machine(
-    machine: Callable[[str], Machine], monkeypatch: pytest.MonkeyPatch
+    machine: OpenMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(synced_folder, "BYTES_MAX", 1_000)
     here, there = machine("here"), machine("there")
@@ -280,9 +256,7 @@ def test_a_file_that_is_too_large_for_the_team_stays_as_it_is_on_its_machine(
     assert here.remembered()[name] == "Money is counted in cents."
 
 
-def test_a_version_or_a_log_that_was_tampered_with_is_the_teams_again_and_kept_aside(
-    machine: Callable[[str], Machine],
-) -> None:
+def test_a_version_or_a_log_that_was_tampered_with_is_the_teams_again_and_kept_aside(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     plan_id = here.desk.save(plan(), name="Cents").plan.id
     here.steps.start("Cents", 1)
@@ -294,9 +268,7 @@ def test_a_version_or_a_log_that_was_tampered_with_is_the_teams_again_and_kept_a
     assert [path.name.partition("_")[0] for path in here.aside()] == ["events", "v0001"]
 
 
-def test_of_two_plans_that_grew_apart_without_the_database_one_counts_and_nothing_is_lost(
-    machine: Callable[[str], Machine],
-) -> None:
+def test_of_two_plans_that_grew_apart_without_the_database_one_counts_and_nothing_is_lost(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     made = here.desk.save(plan(), name="Cents").plan
     there.files()
@@ -324,7 +296,7 @@ def test_whatever_people_and_tools_do_all_machines_end_alike_and_no_text_is_lost
     """In plain words: each text that was still in its file when its machine looked is the team's, was so once, or lies aside."""
     with TemporaryDirectory() as folder:
         chosen = f"laws of {folder}"
-        teams = [shared_records(Path(folder, name), database(), chosen) for name in ("here", "there")]
+        teams = [shared_records(Path(folder, name), common_database(), chosen) for name in ("here", "there")]
         notes = [
             RecordFolder(Path(folder, name), "notes", shared_records=team)
             for name, team in zip(("here", "there"), teams, strict=True)
@@ -379,7 +351,7 @@ def tool(here: RecordFolder, act: str, path: str, text: bytes) -> None:
 
 
 def test_while_the_database_is_away_everything_can_be_read_and_nothing_is_written(
-    machine: Callable[[str], Machine], tmp_path: Path
+    machine: OpenMachine, tmp_path: Path
 ) -> None:
     address = new_database()
     here = Machine(tmp_path / "here", address, "app")
@@ -424,20 +396,17 @@ def test_who_may_only_read_the_database_reads_and_keeps_what_he_wrote(tmp_path: 
     address = new_database()
     writer = Machine(tmp_path / "writer", address, "app")
     name = a_memory(writer)
-    sql(
-        address,
-        "DO $$ BEGIN CREATE ROLE ctx_guest LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;"
-        "GRANT USAGE ON SCHEMA context_engine TO ctx_guest; GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO ctx_guest",
-    )
-    reader = Machine(tmp_path / "reader", address.replace("//postgres:@", "//ctx_guest:@"), "app")
+    only_reads = reader_of(address)
+    reader = Machine(tmp_path / "reader", only_reads, "app")
     assert [*reader.remembered()] == [name]
     with pytest.raises(StoreUnusable):
         reader.memories.add(MemoryDraft("decisions", "Nobody will read this."))
     rewrite(reader, name, "cents", "pence")
     assert reader.remembered()[name].endswith("pence.") and writer.remembered()[name].endswith("cents.")
     assert "not the team's yet" in reader.shared_records.problem
+    role = only_reads.partition("//")[2].partition(":")[0]
     tables = ", ".join(f"context_engine.{name}" for name in ("record", "record_kind", "record_known"))
-    sql(address, f"GRANT INSERT, UPDATE ON {tables} TO ctx_guest")
+    sql(address, f"GRANT INSERT, UPDATE ON {tables} TO {role}")
     reader.memories.add(MemoryDraft("decisions", "Everybody reads this."))
     assert writer.remembered() == reader.remembered()
     assert len(writer.remembered()) == 2
@@ -445,9 +414,7 @@ def test_who_may_only_read_the_database_reads_and_keeps_what_he_wrote(tmp_path: 
         each.shared_records.close()
 
 
-def test_what_was_seen_can_be_forgotten_or_damaged_and_nothing_deleted_comes_back(
-    machine: Callable[[str], Machine],
-) -> None:
+def test_what_was_seen_can_be_forgotten_or_damaged_and_nothing_deleted_comes_back(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     here.desk.save(plan(), name="Cents")
     here.desk.save(plan(), name="Pence")
@@ -462,7 +429,7 @@ def test_what_was_seen_can_be_forgotten_or_damaged_and_nothing_deleted_comes_bac
         assert here.aside() == []
 
 
-def test_no_name_in_the_database_leads_out_of_the_folder(machine: Callable[[str], Machine], tmp_path: Path) -> None:
+def test_no_name_in_the_database_leads_out_of_the_folder(machine: OpenMachine, tmp_path: Path) -> None:
     here = machine("here")
     name = a_memory(here)
     names = [
@@ -482,7 +449,7 @@ def test_no_name_in_the_database_leads_out_of_the_folder(machine: Callable[[str]
 
 
 def test_two_who_write_at_once_take_turns_or_hear_of_each_other(
-    machine: Callable[[str], Machine], monkeypatch: pytest.MonkeyPatch
+    machine: OpenMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, there = machine("here"), machine("there")
     name = a_memory(here)
@@ -527,7 +494,7 @@ def writing(folder: Path, address: str, repository: str, writer: int) -> None:
     while not (folder / f"{1 - writer}.outcome").exists():
         time.sleep(0.01)
     for number in range(WRITES):
-        change(here, f"{writer}.{number}")
+        change_goal(here.desk, f"{writer}.{number}")
         again(lambda: here.steps.start("shared", f"s{writer}"))
         again(lambda: here.steps.fail("shared", f"s{writer}", release=True))
         said = f"{('Otters', 'Badgers')[writer]} hold {number} {('stones', 'worms', 'paws', 'tails')[number % 4]} in the cellar {number}."
@@ -535,16 +502,6 @@ def writing(folder: Path, address: str, repository: str, writer: int) -> None:
         again(lambda number=number: here.desk.save(plan(goal=f"{writer}.{number}"), name=f"own {writer}.{number}"))
         here.desk.delete(f"own {writer}.{number}") if number % 2 else None
     here.shared_records.close()
-
-
-def change(here: Machine, said: str) -> None:
-    """A version of the shared plan, on whatever is the newest one; somebody else may be quicker."""
-    while True:
-        loaded = here.desk.load("shared")
-        changed = msgspec.structs.replace(loaded.plan, goal=said)
-        with suppress(Conflict, StorageBusy):
-            here.desk.save(changed, overwrite=True, expected_version=loaded.version.version)
-            return
 
 
 def again(write: Callable[[], object]) -> None:

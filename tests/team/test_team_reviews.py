@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,14 @@ from context_engine.review.review_store import ReviewSession
 from context_engine.team.postgres_records import PostgresRecords
 from context_engine.team.synced_folder import TeamRecords
 from context_engine.team.synced_reviews import SyncedReviews
-from tests.support.databases import forbid, new_database, sql
+from tests.support.databases import common_database, forbid, new_database, sql
 from tests.support.engines import open_engine
 from tests.support.pull_requests import FILES as FILES_OF_REQUEST
 from tests.support.pull_requests import killed_in_the_middle, pull_request
 from tests.support.small_reviews import Clock, Process, change
 
 FILES = change(20)
-
-
-@cache
-def database() -> str:
-    return new_database()
+OpenMachine = Callable[[str], Process]
 
 
 def open_machine(folder: Path, clock: Clock, address: str, repository: str) -> Process:
@@ -39,12 +34,12 @@ def open_machine(folder: Path, clock: Clock, address: str, repository: str) -> P
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[[str], Process]]:
+def machine(tmp_path: Path) -> Iterator[OpenMachine]:
     made: list[Process] = []
     clock = Clock()
 
     def open_one(name: str) -> Process:
-        made.append(open_machine(tmp_path / name, clock, database(), str(tmp_path)))
+        made.append(open_machine(tmp_path / name, clock, common_database(), str(tmp_path)))
         return made[-1]
 
     yield open_one
@@ -53,7 +48,7 @@ def machine(tmp_path: Path) -> Iterator[Callable[[str], Process]]:
         each.sessions.close()
 
 
-def test_what_one_machine_finds_another_tells_with_the_same_cursors(machine: Callable[[str], Process]) -> None:
+def test_what_one_machine_finds_another_tells_with_the_same_cursors(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     here.gate.open(1)
     session = here.start()
@@ -70,9 +65,7 @@ def test_what_one_machine_finds_another_tells_with_the_same_cursors(machine: Cal
     assert [each.id for each in there.store.sessions()] == [session]
 
 
-def test_a_pause_that_is_asked_for_elsewhere_is_heard_and_who_resumes_goes_on(
-    machine: Callable[[str], Process],
-) -> None:
+def test_a_pause_that_is_asked_for_elsewhere_is_heard_and_who_resumes_goes_on(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     here.gate.open(1)
     session = here.start()
@@ -86,7 +79,7 @@ def test_a_pause_that_is_asked_for_elsewhere_is_heard_and_who_resumes_goes_on(
     assert there.gate.begun, "who resumed it did the rest"
 
 
-def test_a_machine_that_is_gone_is_believed_in_for_some_minutes(machine: Callable[[str], Process]) -> None:
+def test_a_machine_that_is_gone_is_believed_in_for_some_minutes(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     clock = there.clock
     assert isinstance(clock, Clock)
@@ -103,7 +96,7 @@ def test_a_machine_that_is_gone_is_believed_in_for_some_minutes(machine: Callabl
     assert there.tries(session) == [1, 2, 1]
 
 
-def test_the_same_change_is_reviewed_once_whoever_asks(machine: Callable[[str], Process]) -> None:
+def test_the_same_change_is_reviewed_once_whoever_asks(machine: OpenMachine) -> None:
     here, there = machine("here"), machine("there")
     here.gate.open(0)
     session = here.start()
@@ -113,7 +106,7 @@ def test_the_same_change_is_reviewed_once_whoever_asks(machine: Callable[[str], 
     assert there.gate.begun == []
 
 
-def test_old_sessions_go_everywhere(machine: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_sessions_go_everywhere(machine: OpenMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = machine("here"), machine("there")
     monkeypatch.setattr(review_store, "SESSIONS_MAX", 2)
     for number in range(4):
@@ -128,14 +121,12 @@ def test_old_sessions_go_everywhere(machine: Callable[[str], Process], monkeypat
         == ["rev_3", "rev_2"]
     )
     sql(
-        database(),
+        common_database(),
         "DO $$ BEGIN ASSERT (SELECT count(*) FROM context_engine.record WHERE path = 'rev_0/session' AND content IS NOT NULL) = 0; END $$",
     )
 
 
-def test_whoever_comes_later_or_lost_his_file_has_all_of_them(
-    machine: Callable[[str], Process], tmp_path: Path
-) -> None:
+def test_whoever_comes_later_or_lost_his_file_has_all_of_them(machine: OpenMachine, tmp_path: Path) -> None:
     here, there = machine("here"), machine("there")
     session = here.start()
     here.ended(session)
@@ -163,10 +154,10 @@ def test_while_the_database_is_away_reviews_are_read_and_none_is_begun(tmp_path:
     here.sessions.close()
 
 
-def test_reviews_of_another_repository_are_not_seen(machine: Callable[[str], Process], tmp_path: Path) -> None:
+def test_reviews_of_another_repository_are_not_seen(machine: OpenMachine, tmp_path: Path) -> None:
     here = machine("here")
     here.ended(here.start())
-    other = open_machine(tmp_path / "other", Clock(), database(), "somebody else's")
+    other = open_machine(tmp_path / "other", Clock(), common_database(), "somebody else's")
     assert other.store.sessions() == []
     other.sessions.close()
 
