@@ -224,15 +224,28 @@ def test_other_settings_have_a_daemon_of_their_own(home: DaemonHome) -> None:
     assert home.ask(kind="status") is None
 
 
+OWN_DAEMON = """
+import os, time
+from context_engine.daemon import DaemonServer, DaemonServices, RuntimeFolder, process_key
+
+class Prompt(DaemonServer):
+    def stop(self, reason):
+        super().stop(reason)
+        time.sleep({rests_s})
+
+services = lambda: DaemonServices({{'echo': lambda r, c: r}}, {idle_s}, dict, lambda: None)
+folder = RuntimeFolder.open(os.environ, create=True)
+print(Prompt(folder, {key} or process_key(os.environ), services, log=lambda _: None).run(), flush=True)
+"""
+
+
+def own_daemon(*, idle_s: float = 60.0, rests_s: float = 0.0, key: str = "") -> list[str]:
+    """The command of a daemon that echoes, ends when it was idle for so long, and rests a while once it was stopped."""
+    return [sys.executable, "-P", "-c", OWN_DAEMON.format(idle_s=idle_s, rests_s=rests_s, key=repr(key))]
+
+
 def test_an_unused_daemon_ends_by_itself(home: DaemonHome) -> None:
-    code = (
-        "import os\n"
-        "from context_engine.daemon import DaemonServer, DaemonServices, RuntimeFolder, process_key\n"
-        "services = lambda: DaemonServices({'echo': lambda r, c: r}, 0.3, dict, lambda: None)\n"
-        "folder = RuntimeFolder.open(os.environ, create=True)\n"
-        "print(DaemonServer(folder, process_key(os.environ), services, log=lambda _: None).run(), flush=True)\n"
-    )
-    with preloaded.Popen([sys.executable, "-c", code], env=home.env, stdout=subprocess.PIPE) as process:
+    with preloaded.Popen(own_daemon(idle_s=0.3), env=home.env, stdout=subprocess.PIPE) as process:
         answer = wait_for(lambda: home.ask(kind="echo", text="é"))
         assert answer == {"kind": "echo", "text": "é"}
         assert home.ask(kind="other") == {"state": "unknown", "kind": "other"}
@@ -242,18 +255,7 @@ def test_an_unused_daemon_ends_by_itself(home: DaemonHome) -> None:
 
 
 def test_a_stop_is_answered_however_soon_the_daemon_ends(home: DaemonHome) -> None:
-    code = (
-        "import os, time\n"
-        "from context_engine.daemon import DaemonServer, DaemonServices, RuntimeFolder, process_key\n"
-        "class Prompt(DaemonServer):\n"
-        "    def stop(self, reason):\n"
-        "        super().stop(reason)\n"
-        "        time.sleep(5)\n"
-        "services = lambda: DaemonServices({}, 60, dict, lambda: None)\n"
-        "folder = RuntimeFolder.open(os.environ, create=True)\n"
-        "Prompt(folder, process_key(os.environ), services, log=lambda _: None).run()\n"
-    )
-    with preloaded.Popen([sys.executable, "-c", code], env=home.env) as process:
+    with preloaded.Popen(own_daemon(rests_s=5), env=home.env, stdout=subprocess.DEVNULL) as process:
         pid = wait_for(lambda: home.ask(kind="status", ready=True))["pid"]
         assert home.ctx("daemon", "stop").stdout == f"stopped {pid}\n"
         assert home.ask(kind="status") is None
@@ -264,16 +266,8 @@ def test_a_stop_is_answered_however_soon_the_daemon_ends(home: DaemonHome) -> No
 def test_a_daemon_whose_program_is_replaced_ends_at_the_next_request(home: DaemonHome, tmp_path: Path) -> None:
     program = tmp_path / "installed" / "context_engine"
     shutil.copytree(HERE / "context_engine", program, ignore=shutil.ignore_patterns("__pycache__"))
-    code = (
-        "import os\n"
-        "from context_engine.daemon import DaemonServer, DaemonServices, RuntimeFolder, process_key\n"
-        "services = lambda: DaemonServices({'echo': lambda r, c: r}, 60, dict, lambda: None)\n"
-        "folder = RuntimeFolder.open(os.environ, create=True)\n"
-        "print(DaemonServer(folder, 'replaced', services, log=lambda _: None).run(), flush=True)\n"
-    )
     env = home.env | {"PYTHONPATH": str(program.parent)}
-    command = [sys.executable, "-P", "-c", code]
-    with preloaded.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.PIPE) as process:
+    with preloaded.Popen(own_daemon(key="replaced"), env=env, cwd=tmp_path, stdout=subprocess.PIPE) as process:
         try:
             wait_for(lambda: ask_daemon({"kind": "echo"}, 5.0, env=env, key="replaced"))
             (program / "daemon" / "runtime_folder.py").touch()

@@ -212,6 +212,9 @@ def test_nobodys_metrics_are_shown_to_others_but_an_admin(one: Worker) -> None:
 PLACES = [HIDDEN, "till", "web", "*", "", f"../{HIDDEN}", "FOLDER", "FOLDER/ledger.py", "linked/ledger.py", "link.py"]
 PATHS = st.sampled_from([*PLACES, "ledger.py", "auth.py", "docs/adr", "till/auth.py", f"{HIDDEN}:ledger.py", "."])
 WORDS = st.sampled_from(["login", "balance", "account", "orders", "logging in", "*", "def", "What the", "decision"])
+FILES = {"type": "ref/resource", "uri": "ctx://file/{+path}{?project}"}
+REFERENCES = [{"type": "ref/prompt", "name": "find"}, FILES]
+LISTS = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"]
 CURSORS = st.sampled_from(["0123abcd-1", "0", "1", "00000000-0"])
 
 
@@ -226,29 +229,15 @@ def strange(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
             return "resources/read", {"uri": uri + draw(st.sampled_from(["", which]))}
         case 1:
             named = {"what": draw(WORDS), "task": draw(WORDS), "area": draw(PATHS), "project": project}
-            return "prompts/get", {
-                "name": draw(st.sampled_from(["begin", "find", "change", "understand"])),
-                "arguments": named,
-            }
+            name = draw(st.sampled_from(["begin", "find", "change", "understand"]))
+            return "prompts/get", {"name": name, "arguments": named}
         case 2:
-            ref = draw(
-                st.sampled_from(
-                    [
-                        {"type": "ref/prompt", "name": "find"},
-                        {"type": "ref/resource", "uri": "ctx://file/{+path}{?project}"},
-                    ]
-                )
-            )
+            ref = draw(st.sampled_from(REFERENCES))
             argument = {"name": draw(st.sampled_from(["path", "what", "project"])), "value": draw(WORDS | PATHS)}
-            return "completion/complete", {
-                "ref": ref,
-                "argument": argument,
-                "context": {"arguments": {"project": project}},
-            }
+            context = {"arguments": {"project": project}}
+            return "completion/complete", {"ref": ref, "argument": argument, "context": context}
         case 3:
-            return draw(
-                st.sampled_from(["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
-            ), {}
+            return draw(st.sampled_from(LISTS)), {}
     tool = draw(st.sampled_from(tools.ALL))
     properties = tool.schema["properties"]
     needed = {name: fitting(properties[name]) for name in tool.schema.get("required", ())}

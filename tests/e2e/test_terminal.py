@@ -10,10 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from context_engine import __version__
-from context_engine.cli.app import app
 from tests.support import preloaded
 
 HERE = Path(__file__).resolve().parents[2]
@@ -73,24 +71,6 @@ def test_call_prints_the_text_of_a_tool(repository: Path) -> None:
     assert shown.stdout.split("\n")[1:3] == ["@@ 1", '"""Orders and what they cost."""']
     piped = ctx("call", "list_directory", "-", "--root", str(repository), given='{"depth": 1}')
     assert "till/" in piped.stdout
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "code"),
-    [
-        ("read_file", '{"path": "missing.py"}', "FILE_NOT_FOUND"),
-        ("read_file", '{"paht": "x"}', "INVALID_ARGUMENT"),
-        ("read_file", "{path: x}", "INVALID_ARGUMENT"),
-        ("read_file", "[]", "INVALID_ARGUMENT"),
-        ("raed_file", "{}", "UNKNOWN_TOOL"),
-    ],
-)
-def test_a_call_that_fails_prints_the_error_as_json_and_exits_2(
-    repository: Path, tool: str, arguments: str, code: str
-) -> None:
-    failed = CliRunner().invoke(app, ["call", tool, arguments, "--root", str(repository)])
-    assert failed.exit_code == 2
-    assert json.loads(failed.stdout)["error"]["code"] == code
 
 
 @pytest.mark.slow

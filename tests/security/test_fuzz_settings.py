@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import pytest
@@ -37,16 +38,11 @@ TOML = [
 JSON = ['{"a": [1, 2.5e3, "\\u00e9", null, true], "b": {"c": {}}}', '[{"scripts": {"test": "x"}}]']
 
 
-def test_yaml() -> None:
-    fuzz("YAML", mutated(YAML), lambda text: repr(read_yaml(text)), ParseError)
-
-
-def test_toml() -> None:
-    fuzz("TOML", mutated(TOML), lambda text: repr(read_toml(text)), ParseError)
-
-
-def test_json() -> None:
-    fuzz("JSON", mutated(JSON), lambda text: repr(read_json(text)), ParseError)
+@pytest.mark.parametrize(
+    ("name", "seeds", "read"), [("YAML", YAML, read_yaml), ("TOML", TOML, read_toml), ("JSON", JSON, read_json)]
+)
+def test_texts_of_values(name: str, seeds: list[str], read: Any) -> None:
+    fuzz(name, mutated(seeds), lambda text: repr(read(text)), ParseError)
 
 
 @pytest.mark.parametrize("whose", ["repository", "user"])

@@ -133,13 +133,6 @@ def test_after_an_emptied_journal_edits_go_on_and_can_be_undone(space: Workspace
     assert "edited shop/scratch.py" in space.ask("undo_edit", list=True)
 
 
-def test_a_workspace_without_a_journal_has_no_edits_and_none_is_made_by_asking(space: Workspace) -> None:
-    for path in space.state.glob("journal.db*"):
-        path.unlink()
-    assert space.ask("undo_edit", list=True) == "nothing was edited yet"
-    assert not (space.state / "journal.db").exists()
-
-
 # -- the log of a plan -------------------------------------------------------------------------------------------------
 
 

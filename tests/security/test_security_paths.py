@@ -79,14 +79,6 @@ def test_a_checked_path_is_not_read_through_a_folder_that_became_a_link(root: Pa
     assert loaded.reason == "special"
 
 
-def test_a_link_inside_that_stays_inside_is_followed_as_before(root: Path) -> None:
-    (root / "way").symlink_to("pkg", target_is_directory=True)
-    (root / "one.py").symlink_to("pkg/a.py")
-    opened = Root(root)
-    for name in ("way/a.py", "one.py"):
-        assert read_bytes(opened, opened.rel(name), bytes_max=100)[0] == b"old\n"
-
-
 def test_no_name_of_the_outside_is_suggested_for_a_wrong_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Root(root)
     real = confined_folder.ConfinedFolder.stat
@@ -252,10 +244,3 @@ def test_an_output_file_is_not_written_through_a_link_of_a_repository(tmp_path: 
     with pytest.raises(InvalidPath, match="leads out of"):
         write_atomic(root / linked, b"ours\n")
     assert victim.read_text() == "mine\n"
-
-
-def test_a_link_of_the_user_to_a_settings_file_is_followed(tmp_path: Path) -> None:
-    kept = tree(tmp_path / "dotfiles", {"client.json": "{}"}) / "client.json"
-    (tmp_path / "client.json").symlink_to(kept)
-    write_atomic(tmp_path / "client.json", b"{1}")
-    assert kept.read_text() == "{1}"

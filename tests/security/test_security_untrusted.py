@@ -80,22 +80,16 @@ def refused(read: Any, text: str | bytes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", HOSTILE_YAML)
-def test_hostile_yaml_is_refused_in_one_line_and_in_bounded_time(name: str) -> None:
-    text, reason = HOSTILE_YAML[name]
-    assert reason in refused(read_yaml, text)
+HOSTILE = {read_yaml: HOSTILE_YAML, read_toml: HOSTILE_TOML, read_json: HOSTILE_JSON}
 
 
-@pytest.mark.parametrize("name", HOSTILE_TOML)
-def test_hostile_toml_is_refused_in_one_line_and_in_bounded_time(name: str) -> None:
-    text, reason = HOSTILE_TOML[name]
-    assert reason in refused(read_toml, text)
-
-
-@pytest.mark.parametrize("name", HOSTILE_JSON)
-def test_hostile_json_is_refused_in_one_line_and_in_bounded_time(name: str) -> None:
-    text, reason = HOSTILE_JSON[name]
-    assert reason in refused(read_json, text)
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [pytest.param(read, name, id=f"{read.__name__}: {name}") for read in HOSTILE for name in HOSTILE[read]],
+)
+def test_a_hostile_text_is_refused_in_one_line_and_in_bounded_time(read: Any, name: str) -> None:
+    text, reason = HOSTILE[read][name]
+    assert reason in refused(read, text)
 
 
 def test_what_people_write_in_yaml_is_read_as_other_readers_read_it() -> None:

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
+from context_engine.context.assist import SecondPassRunner
+from context_engine.context.llm_endpoint import ModelDraft
 from context_engine.plans.model import (
     Milestone,
     Plan,
@@ -120,3 +123,30 @@ def detailed(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     names = {parameter.name for parameter in tool.parameters}
     whole = {name: True for name in ("detail", "include_steps") if name in names}
     return whole | dict(arguments)
+
+
+class Filled:
+    """A model that fills in what it is told to, and remembers what it was asked and what was wrong with it."""
+
+    def __init__(self, *drafts: dict[str, Any]) -> None:
+        self.drafts = list(drafts)
+        self.asked: list[str] = []
+        self.wrong: list[str] = []
+        self.schemas: list[Any] = []
+
+    def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> ModelDraft:
+        self.asked.append(brief)
+        self.schemas.append(schema)
+        for draft in self.drafts:
+            if not (wrong := check(draft)):
+                return ModelDraft(draft)
+            self.wrong.append(wrong)
+        return ModelDraft(None, failure="the model gave no plan that is true")
+
+    def close(self) -> None: ...
+
+
+def with_model(engine: Any, monkeypatch: pytest.MonkeyPatch, *drafts: dict[str, Any]) -> Filled:
+    model = Filled(*drafts)
+    monkeypatch.setattr(engine, "second_pass", SecondPassRunner(model), raising=False)
+    return model

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from context_engine.context import llm_endpoint
-from context_engine.context.assist import SecondPassRunner
 from context_engine.context.budget import estimate_max_tokens
 from context_engine.engine import Engine
 from context_engine.errors import (
@@ -31,7 +29,7 @@ from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.plan_step_tools import execute_plan
 from context_engine.tools.tool import Call, Tool
 from tests.support.engines import indexed
-from tests.support.planned import detailed
+from tests.support.planned import detailed, with_model
 from tests.support.trees import git, repository
 
 FILES = {
@@ -152,32 +150,6 @@ def test_markdown_is_a_plan_that_people_read_without_its_json(shop: Engine) -> N
     shown = create_plan.call(shop, {"task": "Fix tax: it must round up", "format": "markdown"}, Call()).text
     assert "shop/prices.py" in shown
     assert '"steps"' not in shown
-
-
-class Filled:
-    """A model that fills in what it is told to, and remembers what it was asked and what was wrong with it."""
-
-    def __init__(self, *drafts: dict[str, Any]) -> None:
-        self.drafts = list(drafts)
-        self.asked: list[str] = []
-        self.wrong: list[str] = []
-
-    def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> llm_endpoint.ModelDraft:
-        self.asked.append(brief)
-        for draft in self.drafts:
-            if not (wrong := check(draft)):
-                return llm_endpoint.ModelDraft(draft)
-            self.wrong.append(wrong)
-        return llm_endpoint.ModelDraft(None, failure="the model gave no plan that is true")
-
-    def close(self) -> None:
-        pass
-
-
-def with_model(engine: Engine, monkeypatch: pytest.MonkeyPatch, *drafts: dict[str, Any]) -> Filled:
-    model = Filled(*drafts)
-    monkeypatch.setattr(engine, "second_pass", SecondPassRunner(model), raising=False)
-    return model
 
 
 def test_a_model_makes_a_plan_better_if_what_it_says_is_true(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

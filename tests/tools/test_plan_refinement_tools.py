@@ -11,7 +11,6 @@ import pytest
 
 from context_engine.context.assist import SecondPassRunner, find_problem
 from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.llm_endpoint import ModelDraft
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
 from context_engine.plans.plan_diff import FieldChange, comparable_value
@@ -20,7 +19,7 @@ from context_engine.tools.plan_step_tools import complete_step, start_step
 from context_engine.tools.plan_tools import compare_plan_versions, load_plan, save_plan, view_history, visualize_plan
 from context_engine.tools.tool import Call, Tool
 from tests.support.engines import indexed, open_engine
-from tests.support.planned import apply_changes, detailed
+from tests.support.planned import apply_changes, detailed, with_model
 from tests.support.trees import repository
 
 FILES = {
@@ -193,21 +192,12 @@ def test_operations_take_up_the_feedback(shop: Engine) -> None:
 def test_a_model_takes_up_what_is_left(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     draft = {"operations": [{"op": "update_step", "step": 1, "title": "Write tax nicely"}]}
 
-    class Model:
-        def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> ModelDraft:
-            assert "make it nicer" in brief
-            assert not find_problem(draft, schema)
-            assert check({"operations": [{"op": "set_files", "step": 1, "add": ["no.py"]}]})
-            assert check({"operations": [{"op": "set_files", "step": 9, "add": ["no.py"]}]})
-            assert not check(draft)
-            return ModelDraft(draft=draft)
-
-        def close(self) -> None: ...
-
-    monkeypatch.setattr(shop, "second_pass", SecondPassRunner(Model()), raising=False)
+    wrong = ({"operations": [{"op": "set_files", "step": step, "add": ["no.py"]}]} for step in (1, 9))
+    model = with_model(shop, monkeypatch, *wrong, draft)
     plan_id = kept(shop)
     found = told(refine_plan, shop, plan_id=plan_id, feedback="make it nicer")
     assert (found["version"], found["meta"]["assist_used"], found["open_feedback"]) == (3, "model", [])
+    assert (len(model.wrong), "make it nicer" in model.asked[0], find_problem(draft, model.schemas[0])) == (2, True, "")
     assert found["plan"]["provenance"] == "model"
     assert found["diff"]["from_version"] == 1
     risk = {"op": "add_risk", "issue": "It rounds"}

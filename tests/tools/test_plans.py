@@ -112,10 +112,8 @@ def test_a_step_starts_without_its_packet_where_that_is_not_wanted_or_cannot_be_
     call(here, complete_step, plan_id="Cents", step_number=1, criteria_met=["1"])
     monkeypatch.setattr(here.plans, "sources", broken)
     started = call(here, start_step, plan_id="Cents", step_number=2)
-    assert (started["step"]["status"], started["warnings"]) == (
-        "in_progress",
-        ["there is no packet: nobody can read the tokenizer"],
-    )
+    assert started["step"]["status"] == "in_progress"
+    assert started["warnings"] == ["there is no packet: nobody can read the tokenizer"]
 
 
 def test_a_plan_goes_from_start_to_end(here: Desks) -> None:
@@ -139,14 +137,11 @@ def test_a_plan_goes_from_start_to_end(here: Desks) -> None:
     skipped = call(here, fail_step, plan_id=plan_id, step_number=2, skip=True)
     assert skipped["skipped"] == [2]
     call(here, start_step, plan_id=plan_id, step_number=3)
-    assert (
-        call(here, complete_step, plan_id=plan_id, step_number=3, criteria_met=["1: seen"])["plan_status"]
-        == "completed"
-    )
+    done = call(here, complete_step, plan_id=plan_id, step_number=3, criteria_met=["1: seen"])
+    assert done["plan_status"] == "completed"
     progress = call(Desks(here.folder), view_progress, plan_id=plan_id)
-    assert (progress["status"], progress["percentage"], progress["counts"]) == (
-        *("completed", 100.0, {"completed": 2, "skipped": 1}),
-    )
+    assert (progress["status"], progress["percentage"]) == ("completed", 100.0)
+    assert progress["counts"] == {"completed": 2, "skipped": 1}
     assert [row["status"] for row in progress["steps"]] == ["completed", "skipped", "completed"]
 
 

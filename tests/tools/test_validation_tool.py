@@ -32,11 +32,8 @@ def call(engine: Engine, content: str, **arguments: object) -> dict[str, Any]:
 def test_the_reply_says_what_was_found_where_and_how_it_is_called(engine: Engine) -> None:
     said = call(engine, "def 1x() retrn {}", file_path="a.py")
     assert said.keys() == {"ok", "passed", "findings", "by_severity", "tiers_run", "tiers_skipped", "secrets_scrubbed"}
-    assert (said["passed"], said["by_severity"], said["tiers_run"]) == (
-        False,
-        {"error": 1, "warning": 0, "info": 0},
-        [0, 1, 2],
-    )
+    assert (said["passed"], said["tiers_run"]) == (False, [0, 1, 2])
+    assert said["by_severity"] == {"error": 1, "warning": 0, "info": 0}
     (row,) = said["findings"]
     assert {"id", "tier", "severity", "category", "rule_id", "message", "line", "column", "suggestion"} == row.keys()
     assert (row["tier"], row["severity"], row["line"], row["column"]) == (1, "error", 1, 5)
@@ -85,15 +82,8 @@ def test_what_has_no_room_is_counted_and_never_changes_the_verdict(engine: Engin
 
 
 def test_arguments_are_understood_as_clients_send_them(engine: Engine) -> None:
-    said = call(
-        engine,
-        '{"a": 1}',
-        contentType="JSON",
-        tiers="[1]",
-        schema='{"required": ["b"]}',
-        scrubSecrets="false",
-        maxFindings="5",
-    )
+    words = {"contentType": "JSON", "tiers": "[1]", "scrubSecrets": "false", "maxFindings": "5"}
+    said = call(engine, '{"a": 1}', schema='{"required": ["b"]}', **words)
     assert (said["passed"], said["tiers_run"]) == (False, [1])
 
 
