@@ -26,7 +26,6 @@ from context_engine.errors import (
     InvalidPath,
     NoMatch,
     StaleFile,
-    TooLarge,
     WriteFailed,
 )
 from context_engine.storage.state_folder import STATE_FOLDER
@@ -135,20 +134,6 @@ def test_what_must_not_be_written_is_refused_whoever_wants_it(
                 one.apply([change], dry_run=True)
     assert (tmp_path / "out.py").read_text() == "1\n"
     assert set(contents(root).values()) == {b"1\n"}
-
-
-def test_a_file_that_is_not_there_is_edited_by_nobody(tmp_path: Path) -> None:
-    tree(tmp_path, {"main.py": "1"})
-    with editing(tmp_path) as one, pytest.raises(FileNotFound) as caught:
-        one.apply([swap("mian.py", ("1", "2"))])
-    assert "main.py" in caught.value.suggestion
-
-
-def test_a_file_of_data_is_too_large(tmp_path: Path) -> None:
-    with (tmp_path / "data.csv").open("wb") as file:
-        file.truncate((32 << 20) + 1)
-    with editing(tmp_path) as one, pytest.raises(TooLarge):
-        one.apply([swap("data.csv", ("1", "2"))])
 
 
 # -- several files -----------------------------------------------------------------------------------------------------

@@ -274,12 +274,6 @@ def test_an_index_that_was_updated_answers_like_one_built_anew(
         assert_same(told(engine, weights_anew=False), updated)
 
 
-def test_one_file_alone_still_gives_as_many_hits_as_were_asked_for(engine: Engine) -> None:
-    answer = engine.search.find(Query("pool user drain", 10, Filter(include_paths=("long.py",))))
-    assert answer.total > 10
-    assert len(answer.hits) == 10
-
-
 @pytest.mark.parametrize(
     ("question", "first"),
     [

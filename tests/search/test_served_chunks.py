@@ -12,13 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from context_engine.embedding import remote_embedder
-from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, normalize_rows, open_embedder
-from context_engine.embedding.http_endpoint import RetryPolicy
+from context_engine.embedding.embedder import Embedder, Mode, normalize_rows
 from context_engine.errors import EmbedderFailed, InvalidArgument, InvalidVectors
 from context_engine.model import Filter, Query
 from context_engine.search.served_chunks import ServedChunks
-from tests.support.endpoints import Reply, embedding_server
 from tests.support.waiting import until
 
 QUIET_MS = 60
@@ -108,22 +105,6 @@ def test_a_model_that_fails_leaves_the_answer_to_words_and_is_named(tmp_path: Pa
         assert [hit.row.id for hit in answer.hits] == ["boat on water"]
         assert answer.engine == "lexical"
         assert "nobody is there" in answer.missing
-
-
-def test_a_model_that_does_not_answer_in_time_leaves_the_answer_to_words_and_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(remote_embedder.RETRY_POLICIES, "query", RetryPolicy(answer_s=0.05, tries=1, wait_max_s=0))
-    with embedding_server() as server:
-        config = EmbedderConfig("openai-compatible", model="words", address=server.address, dimensions=2)
-        slow = open_embedder(config)
-        write(tmp_path, "boat on water", fingerprint=slow.fingerprint)
-        with ServedChunks(tmp_path, opener(slow)) as served:
-            server.script = [Reply(hang=True)]
-            answer = served.search(Query("water"))
-    assert [hit.row.id for hit in answer.hits] == ["boat on water"]
-    assert answer.engine == "lexical"
-    assert "in time" in answer.missing
 
 
 def test_half_a_second_of_quiet_is_waited_for_unless_told_otherwise() -> None:

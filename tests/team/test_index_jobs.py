@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.errors import AccessFailed, Cancelled, Conflict
+from context_engine.errors import AccessFailed, Conflict
 from context_engine.model import Progress, Query
 from context_engine.repo import RepositoryRegistry
 from context_engine.team.candidate_store import open_candidate_store
@@ -43,6 +43,17 @@ def states(address: str) -> dict[str, str]:
 
 def job_of(address: str, place: str) -> QueuedJob:
     return next(job for job in PostgresJobs(address).list_jobs() if job.source.place == place)
+
+
+def job_environment(folder: Path, address: str, **more: str) -> dict[str, str]:
+    """The variables of a process of `ctx job work` whose cache and settings lie in a folder."""
+    own = {"CTX_CACHE_FOLDER": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")}
+    return (
+        os.environ
+        | own
+        | {"CTX_STORE_URL": address, "CTX_EMBEDDER": "none", "CTX_WORKERS": "0", "CTX_DAEMON": "0"}
+        | more
+    )
 
 
 def claimed(jobs: PostgresJobs, worker: str) -> JobLease:
@@ -216,19 +227,6 @@ def test_what_cannot_be_fetched_fails_with_the_words_of_git(worker: IndexWorker,
     assert "git clone failed" in PostgresJobs(address).list_jobs()[0].error
 
 
-def test_a_worker_that_is_stopped_leaves_a_job_that_can_be_given_back(
-    worker: IndexWorker, address: str, tmp_path: Path
-) -> None:
-    app = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
-    PostgresJobs(address).add(IndexSource(str(app)))
-    stopped = threading.Event()
-    stopped.set()
-    with pytest.raises(Cancelled):
-        run(worker, address, stopped)
-    PostgresJobs(address).release("one")
-    assert set(states(address).values()) == {"waiting"}
-
-
 def test_a_worker_that_lost_its_lease_stops_and_says_so(worker: IndexWorker, address: str, tmp_path: Path) -> None:
     app = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
     jobs = PostgresJobs(address)
@@ -256,14 +254,7 @@ def test_a_worker_that_is_stopped_gives_back_its_job_and_the_next_does_the_rest(
         text = "".join(f"def lion_{line}(): ...\n" for line in range(200))
         app = repository(tmp_path / f"app{number}", {f"m{file}.py": text for file in range(20)})
         PostgresJobs(address).add(IndexSource(str(app), name=f"app{number}"))
-    environment = os.environ | {
-        "CTX_CACHE_FOLDER": str(tmp_path / "cache"),
-        "CTX_EMBEDDER": "none",
-        "CTX_WORKERS": "0",
-        "CTX_STORE_URL": address,
-        "CTX_DAEMON": "0",
-        "XDG_CONFIG_HOME": str(tmp_path / "config"),
-    }
+    environment = job_environment(tmp_path, address)
     command = [sys.executable, "-m", "context_engine", "job", "work"]
 
     def start(*more: str) -> subprocess.Popen[str]:

@@ -25,6 +25,7 @@ from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_search import RemoteSearch
 from tests.support.databases import OwnPostgres, sql
 from tests.support.trees import commit, repository, tree
+from tests.team.test_index_jobs import job_environment
 
 pytest.importorskip("psycopg", reason="no wheel of it for this system")
 
@@ -53,15 +54,7 @@ class Workers:
     def __init__(self, folder: Path, address: str) -> None:
         self.ended: Counter[int] = Counter()
         self._command = [sys.executable, "-m", "context_engine", "job", "work", "--until-empty"]
-        self._environment = os.environ | {
-            "CTX_CACHE_FOLDER": str(folder / "cache"),
-            "CTX_EMBEDDER": "static",
-            "CTX_WORKERS": "0",
-            "CTX_STORE_URL": address,
-            "CTX_STORE_SEARCH": "1",
-            "CTX_DAEMON": "0",
-            "XDG_CONFIG_HOME": str(folder / "config"),
-        }
+        self._environment = job_environment(folder, address, CTX_EMBEDDER="static", CTX_STORE_SEARCH="1")
         self._folder = folder
         self._running: list[subprocess.Popen[bytes]] = []
 

@@ -33,7 +33,6 @@ from context_engine.team.qdrant_session import QdrantSession
 from context_engine.team.remote_search import RemoteSearch, list_searchable
 from tests.support.databases import new_database, new_shim, sql
 from tests.support.engines import open_engine, snapshot_of
-from tests.support.qdrant_shim import Cut
 from tests.support.trees import tree
 
 FILES = {
@@ -80,14 +79,6 @@ class PostgresDatabase:
             query = "SELECT count(*) FROM context_engine.search_file WHERE segment NOT IN (SELECT id FROM context_engine.search_segment)"
             return connection.execute(query).fetchone()[0]  # ty: ignore[not-subscriptable] - a count has a row
 
-    def cut(self) -> None:
-        """End the connection that is publishing."""
-        running = "pid <> pg_backend_pid() AND query LIKE 'COPY%'"
-        sql(self.address, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {running}")
-
-    def mend(self) -> None:
-        """A connection that was ended is opened again by itself."""
-
     def new(self) -> str:
         """The address of an empty database."""
         return new_database()
@@ -118,16 +109,6 @@ class QdrantDatabase:
         named = {part["key"] for state in self.points("state") for part in state["segments"]}
         kinds = ("file", "terms", "importance")
         return sum(point["segment"] not in named for kind in kinds for point in self.points(kind))
-
-    def cut(self) -> None:
-        def refuse(method: str, path: str) -> None:
-            if method == "PUT":
-                raise Cut
-
-        self.shim.before = refuse
-
-    def mend(self) -> None:
-        self.shim.before = lambda method, path: None
 
     def new(self) -> str:
         shim = new_shim(Path(tempfile.mkdtemp(prefix="ctx-qdrant-", dir=self.shim.folder.parent)))
@@ -414,26 +395,27 @@ def test_edits_of_one_file_are_published_together_after_runs_that_were_interrupt
     assert database.count_leftovers() == 0
 
 
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
 def test_a_revision_changes_whole_or_not_at_all(
     publish: Publish, search: OpenSearch, monkeypatch: pytest.MonkeyPatch, database: Database
 ) -> None:
-    """The database ends the connection in the middle of a publication."""
+    """The database ends the connection in the middle of a publication; for Qdrant see test_qdrant_search.py."""
     engine = publish()
     before = rows(search("app").find(Query("pool", 50)))
     (engine.root / "src/pool.py").write_text("def pool_of_walrus(): ...\n")
     split = search_publisher.split_files
+    publishing = "pid <> pg_backend_pid() AND query LIKE 'COPY%'"
 
     def split_and_cut(segment: Any) -> Iterator[Any]:
         for number, row in enumerate(split(segment)):
             if number == 0:
-                database.cut()
+                sql(database.address, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {publishing}")
             yield row
 
     with monkeypatch.context() as patched:
         patched.setattr(search_publisher, "split_files", split_and_cut)
         with pytest.raises(StoreUnavailable):
             engine.index.update()
-    database.mend()
     assert rows(search("app").find(Query("pool", 50))) == before
     engine.index.update()
     assert rows(search("app").find(Query("pool", 50))) != before
