@@ -16,13 +16,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from context_engine.index import term_hashes
 from context_engine.search.named_places import Mention, MentionKind, find_paths, find_places, path_endings
 from context_engine.text import STOP_WORDS, compound_term, expand_words, shorten_prose, split_identifier, split_words
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 SHORT_CHARS_MAX = 240
 """A question of one line up to here is short."""
@@ -84,9 +85,7 @@ class Question:
         weighed = _weigh_words(passages)
         self.words = _greatest_of((part, weight) for word, weight in weighed.items() for part in split_identifier(word))
         groups = zip(expand_words(list(weighed)), weighed.values(), strict=True)
-        terms = _greatest_of((term, weight) for group, weight in groups for term in group)
-        self.hashes = term_hashes(terms)
-        self.weights = np.fromiter(terms.values(), np.float32, len(terms))
+        self._terms = _greatest_of((term, weight) for group, weight in groups for term in group)
         spelled = split_words(stripped) if _SYMBOL.fullmatch(stripped) else []
         self.spelled = spelled[-1] if spelled else ""
         self.symbol = compound_term(self.spelled)
@@ -97,6 +96,20 @@ class Question:
         self.scopes = find_scopes(title)
         telling = (text for weight, text in passages if weight >= LEAD)
         self.focus = title if len(passages) == 1 else "\n".join(telling)[:FOCUS_CHARS_MAX]
+
+    @cached_property
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """The hashes of its terms. Imported here, because a list of tools reads questions and needs no numbers."""
+        from context_engine.index import term_hashes
+
+        return term_hashes(self._terms)
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.float32]:
+        """The weight of each term."""
+        import numpy as np
+
+        return np.fromiter(self._terms.values(), np.float32, len(self._terms))
 
     @staticmethod
     @lru_cache(KEPT_MAX)
