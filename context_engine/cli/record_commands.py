@@ -235,28 +235,27 @@ def _find_request(
             suggestion=f"Run `ctx plan approve {which} --yes`; the decision is recorded as an agent's.",
         )
     approvals = engine.plans.approvals
-    pending = [which]
-    if not is_request:
+    if is_request:
+        pending, newest = [which], approvals.get(which).plan.version
+    else:
         loaded = engine.plans.repository.load(plan_id)
         pending = [approval.id for approval in loaded.approvals if approval.status == "pending"]
-    if steps or not pending:
-        request = approvals.request(plan_id, steps=tuple(steps), actor="user")
-    elif len(pending) > 1:
-        raise InvalidArgument(
-            f"{len(pending)} requests are pending for this plan: {', '.join(pending)}",
-            suggestion="Name one of them, or the steps: --step 2.",
-            details={"requests": pending},
-        )
-    else:
-        request = approvals.get(pending[0])
-    newest = request.plan.version
+        newest = loaded.plan.version
     if version not in (None, newest):
         raise Conflict(
             f"the plan is at version {newest}, not {version}",
             suggestion=f"Run `ctx plan diff {which} {version} {newest}` to see what changed.",
             details={"current": newest},
         )
-    return request
+    if steps or not pending:
+        return approvals.request(plan_id, steps=tuple(steps), actor="user")
+    if len(pending) > 1:
+        raise InvalidArgument(
+            f"{len(pending)} requests are pending for this plan: {', '.join(pending)}",
+            suggestion="Name one of them, or the steps: --step 2.",
+            details={"requests": pending},
+        )
+    return approvals.get(pending[0])
 
 
 def _confirm_decision(request: plans.ApprovalResult, action: str) -> bool:

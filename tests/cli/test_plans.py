@@ -248,6 +248,8 @@ def test_a_plan_that_changed_since_it_was_read_is_not_approved(root: Path, ctx: 
     code, _, err = ctx("approve", "money", "--version", 1, "--yes")
     assert code == 2
     assert "ctx plan diff money 1 2" in err
+    with Engine.open(root) as engine:
+        assert engine.plans.repository.load(plan_id).approvals == (), "a refusal asks nobody"
     assert ctx("approve", "money", "--version", 2, "--yes")[0] == 0
 
 
