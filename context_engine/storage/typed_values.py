@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 import msgspec
 
 Kind = TypeVar("Kind")
-_looking = Lock()
+_lock = Lock()
 
 
 def prepare_type(kind: type[Kind]) -> type[Kind]:
-    """Return a type that msgspec has looked into; every type that it decodes or converts to is passed through here.
+    """Return a type that msgspec has inspected; every type that it decodes or converts to is passed through here.
 
-    msgspec (0.20) looks into a type at its first use, without a lock: two threads that do so at once crash the process.
+    msgspec (0.20) inspects a type at its first use, without a lock: two threads that do so at once crash the process.
     """
-    _look_into(kind)
+    _inspect(kind)
     return kind
 
 
 @cache
-def _look_into(kind: Any) -> None:
-    with _looking:
+def _inspect(kind: Any) -> None:
+    with _lock:
         msgspec.json.Decoder(kind)

@@ -1,4 +1,4 @@
-"""Types that msgspec decodes to: looked into by one thread at a time."""
+"""Types that msgspec decodes to: inspected by one thread at a time."""
 
 from __future__ import annotations
 
