@@ -109,10 +109,15 @@ def draw_gantt(
     hours = {step.uid: step.weight for step in plan.steps}
     first_day = format_timestamp(START if start is None else start)[:10]
 
+    drawn: set[str] = set()
+
     def bar(label: str, tags: Sequence[str], name: str, uids: Sequence[str]) -> str:
-        needed = {view.nodes[other] for uid in uids for other in view.drawn.depends[uid]} - {name}
+        # Only bars above it, so that a circle of dependencies or of a group with its steps has a beginning.
+        needed = drawn.intersection(view.nodes[other] for uid in uids for other in view.drawn.depends[uid])
+        drawn.add(name)
         begin = f"after {' '.join(sorted(needed))}" if needed else first_day
-        length = min(max(sum(hours[uid] for uid in uids), BAR_HOURS[0]), BAR_HOURS[1])
+        longest, _ = compute_timing(view.drawn, {uid: hours[uid] for uid in uids})
+        length = min(max(longest, BAR_HOURS[0]), BAR_HOURS[1])
         # Mermaid rounds days, but not hours: three of its hours are one of a day that has eight.
         return f"  {label} :{', '.join([*tags, name])}, {begin}, {length * 24 / DAY_HOURS:g}h"
 

@@ -115,8 +115,8 @@ class PlanResult:
 
     @property
     def first_errors(self) -> str:
-        """The first errors of a draft, for another attempt; empty when there are none."""
-        return "; ".join(error.message for error in self.checked.errors[:NEAR_MAX])
+        """The first errors of a draft, for another attempt; empty when it is accepted."""
+        return "" if self.is_accepted else "; ".join(error.message for error in self.checked.errors[:NEAR_MAX])
 
     def creation_pass(self, tokens: int = BRIEF_TOKENS_MAX) -> SecondPass:
         """Return the second pass for an agent or a model that understands the task."""

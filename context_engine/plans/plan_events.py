@@ -65,7 +65,7 @@ MOVES: Mapping[str, StepTransition] = {
         "complete", ("in_progress",), "completed", _NOT_STARTED, ("pending", "ready", "failed")
     ),
     "step_failed": StepTransition("fail", ("in_progress",), "failed", _FAIL_ADVICE),
-    "step_retried": StepTransition("try again", ("failed",), "pending", "Only a step that failed is tried again."),
+    "step_retried": StepTransition("retry", ("failed",), "pending", "Only a step that failed is tried again."),
     "step_released": StepTransition("release", ("in_progress",), "pending", "Only a step in progress can be released."),
     "step_skipped": StepTransition("skip", _OPEN, "skipped", "It is done already; view_progress shows what is left."),
     "step_reopened": StepTransition("reopen", _BEGUN, "pending", "It is open as it is."),
@@ -90,8 +90,9 @@ def move_step(status: str, kind: str, *, forced: bool = False, what: str = "the 
     if status in row.before or (forced and status in row.forced):
         return row.after
     needed = " or ".join(sorted(status.replace("_", " ") for status in row.before))
+    verb = "try again" if row.move == "retry" else row.move
     raise PreconditionFailed(
-        f"{what} is {status.replace('_', ' ')}: to {row.move} needs it to be {needed}",
+        f"{what} is {status.replace('_', ' ')}: to {verb} needs it to be {needed}",
         suggestion=row.otherwise,
         details={"status": status, "move": row.move, "needs": sorted(row.before)},
     )

@@ -113,9 +113,9 @@ class FileUsage:
                 self._timer = threading.Timer(FLUSH_S, self.flush)
                 self._timer.daemon = True
                 self._timer.start()
-            is_due = self._events >= EVENTS_MAX
-        if is_due:
-            self.flush()
+            is_due = self._events == EVENTS_MAX
+        if is_due:  # a caller never waits for the disk
+            threading.Thread(target=self.flush, name="ctx-access", daemon=True).start()
 
     def flush(self) -> None:
         """Write the waiting events in one transaction; what cannot be written waits on."""
@@ -151,8 +151,8 @@ class FileUsage:
 
     def close(self) -> None:
         """Write the waiting events and close the file; nothing is counted after that."""
-        self.flush()
         self._enabled = False
+        self.flush()
         with self._disk:
             self._database.close()
 

@@ -97,9 +97,12 @@ def create_plan(
     if made.is_accepted:
         fields = _plan_row(made.plan) | {"version": made.saved and made.saved.version.version}
         fields["next"] = choose_next(improved, assist, describe_next(made.plan, None))
-    details = {"planning_context": _context_row(made)} if made.base else {}
     meta = {"tool": "create_plan", "index_freshness": made.base.change.freshness if made.base else ""}
-    return _write_reply(engine, made, improved, fields, details, meta, began=began, detail=detail)
+
+    def describe() -> Mapping[str, Any]:
+        return {"planning_context": _context_row(made)} if made.base else {}
+
+    return _write_reply(engine, made, improved, fields, describe, meta, began=began, detail=detail)
 
 
 def _improve(
@@ -172,7 +175,7 @@ def _write_reply(
     made: "PlanResult",
     improved: SecondPassResult,
     fields: Mapping[str, Any],
-    details: Mapping[str, Any],
+    describe: "Callable[[], Mapping[str, Any]]",
     meta: Mapping[str, Any],
     *,
     began: float,
@@ -187,7 +190,7 @@ def _write_reply(
         "status": made.status,
         **fields,
         "rejected": [{"place": item.place, "reason": item.reason} for item in made.rejected],
-        "errors": [] if made.is_accepted else validation["errors"],
+        "errors": validation["errors"],
         "warnings": [*made.warnings, *improved.warnings],
     }
     reply = {"ok": made.is_accepted} | drop_empty(fit_rows(reply, chars_max, rows_max=ROWS_SHOWN))
@@ -200,7 +203,7 @@ def _write_reply(
         ms = round((time.perf_counter() - began) * 1_000)
         model = count_model_tokens(improved)
         full_meta = drop_empty({**meta, "ms": ms, "assist_used": improved.used, "model": model})
-        reply |= {"validation": validation, **details, "meta": full_meta, "persistence": saved}
+        reply |= {"validation": validation, **describe(), "meta": full_meta, "persistence": saved}
         fit_rows(reply, (chars_max - NOTE_CHARS) // 2)
         reply |= fit_plan(made.plan, chars_max - NOTE_CHARS - reply_size(compact_json(reply)))
     return Reply(compact_json(reply))
@@ -250,14 +253,15 @@ def refine_plan(
         made, improved = _improve(engine, call, made, made.refinement_pass(focus_steps), assist, accept)
     if format == "markdown":
         return _markdown_reply(made, improved, render_plan(made.plan), render_difference(made.found))
-    details = {
-        "applied_operations": [drop_empty(applied._asdict()) for applied in made.applied],
-        "diff": made.found.serialize(),
-    }
-    fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
-    details["open_feedback"] = list(made.plan.open_feedback)
+
+    def describe() -> Mapping[str, Any]:
+        applied = [drop_empty(operation._asdict()) for operation in made.applied]
+        details: dict[str, Any] = {"applied_operations": applied, "diff": made.found.serialize()}
+        fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
+        return details | {"open_feedback": list(made.plan.open_feedback)}
+
     fields = _revision_row(made) | {"next": _next_of_revision(made, improved, assist)}
-    return _write_reply(engine, made, improved, fields, details, {"tool": "refine_plan"}, began=began, detail=detail)
+    return _write_reply(engine, made, improved, fields, describe, {"tool": "refine_plan"}, began=began, detail=detail)
 
 
 def _accept_operations(

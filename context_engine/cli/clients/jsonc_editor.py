@@ -31,7 +31,14 @@ _STRING_OR_COMMENT = re.compile(rf"{_STRING}|(?P<line>//[^\r\n]*)|(?P<block>/\*(
 _STRING_OR_LAST_COMMA = re.compile(rf"{_STRING}|(?P<comma>,)(?=[ \t\r\n]*[}}\]])", re.DOTALL)
 """A string or a comment that does not end goes to the end of the text, so that nothing is looked at twice."""
 BLANKS = " \t\r\n"
-_decode = json.JSONDecoder().raw_decode
+_TOKEN = re.compile(rf"[^{BLANKS}]")
+
+
+def _refuse_constant(name: str) -> None:
+    raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 def get_value(text: str, path: Sequence[str]) -> Any:
@@ -151,8 +158,8 @@ class _Document:
 
     def _skip(self, position: int) -> int:
         """Return the position of the next character that is neither blank nor of a comment."""
-        rest = self._plain[position:]
-        return position + len(rest) - len(rest.lstrip(BLANKS))
+        found = _TOKEN.search(self._plain, position)
+        return found.start() if found else len(self._plain)
 
     def members(self, owner: _Node) -> list[_Node]:
         """Return the members of an object, or the items of a list, in their order."""
