@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from context_engine.errors import AccessFailed, InvalidArgument, UnsupportedHost
+from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
 from context_engine.repo.git import Git, origin_name
 from context_engine.repo.git_files import GitHead, common_dir_of, repository_of
 from tests.support.trees import commit, git, repository, tree
@@ -206,3 +207,17 @@ def test_a_submodule_is_a_repository_of_its_own(repo: Path, tmp_path: Path) -> N
     git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
     assert Git(repo / "sub").head() == GitHead("main", git(other, "rev-parse", "HEAD"))
     assert common_dir_of(str(repo / "sub")) != common_dir_of(str(repo))
+
+
+def test_an_answer_over_the_limit_is_refused(repo: Path) -> None:
+    with pytest.raises(TooLarge):
+        Git(repo).run("log", bytes_max=10)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the sleeper is a shell script")
+def test_a_git_that_hangs_is_ended_with_all_it_started(repo: Path) -> None:
+    git(repo, "config", "alias.wait", "!sleep 300 & sleep 300")
+    began = time.perf_counter()
+    with pytest.raises(AccessFailed, match="longer than"):
+        Git(repo).run("wait", timeout_s=0.2)
+    assert time.perf_counter() - began < 120

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -176,6 +177,15 @@ def test_read_only_refuses_what_writes_by_whatever_way(through: bool) -> None:
     assert refused["code"] == "ACCESS_DENIED"
     assert refused["message"] == "clear_index is switched off: the server was started with --read-only"
     assert not door.call("index_workspace", {}, Call()).reply.is_error, "the index is ours and can be built again"
+
+
+def test_read_only_refuses_every_tool_that_touches_files_or_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    writing = [made_tool(f"write_{touches}", touches) for touches in ("files", "records")]
+    monkeypatch.setattr(tools, "ALL", (*tools.ALL, *writing))
+    door, _ = gate(StandIn(), selection=ToolSelection(read_only=True))
+    assert [code(door.call(each.name, {"path": "x"}, Call())) for each in writing] == ["ACCESS_DENIED"] * 2
+    free, _ = gate(StandIn())
+    assert [free.call(each.name, {"path": "x"}, Call()).reply.text for each in writing] == ["done", "done"]
 
 
 def made_tool(name: str, touches: Any) -> Tool:
@@ -433,3 +443,24 @@ def test_no_argument_of_any_tool_takes_something_huge(real: ToolDispatcher, tool
         holds(real.call(tool.name, {parameter.name: value for parameter in tool.parameters}, Call()))
     holds(real.call(tool.name, {"y" * 1_000_000: 1, **{f"z{number}": 1 for number in range(1_000)}}, Call()))
     holds(real.call("z" * 1_000_000, {}, Call()))
+
+
+def test_reading_tools_run_side_by_side() -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    class Meeting(StandIn):
+        def search_for(self, query: Any) -> Any:
+            both.wait()  # passes only when two calls are inside at once
+            return super().search_for(query)
+
+    door, _ = gate(Meeting())
+    outcomes: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: outcomes.append(door.call("codebase_retrieval", {"query": "q"}, Call())))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [outcome.reply.is_error for outcome in outcomes] == [False, False]

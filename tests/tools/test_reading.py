@@ -111,6 +111,10 @@ def test_a_part_of_a_file_costs_a_fraction_of_the_file(engine: Engine) -> None:
     assert estimate_tokens(part) < estimate_tokens(LONG) / 100
 
 
+def test_get_file_returns_the_complete_file(engine: Engine) -> None:
+    assert NUMBERED.removesuffix("\n") in text(engine, "get_file", path="numbered.txt")
+
+
 # -- read_file: any text ----------------------------------------------------------------------------------------------
 
 

@@ -106,7 +106,9 @@ class CStyle(ModuleStyle):
         if outer.type in ("template_method", "dependent_name"):
             values = self.resolver.values(file, get(outer, "^argument"))
         elif outer.type == "field_designator":
-            declared = around(outer, "declaration", "compound_literal_expression", "field_declaration")
+            # What a field of a field is remains unknown: the pair around it has no type.
+            kinds = ("initializer_pair", "declaration", "compound_literal_expression", "field_declaration")
+            declared = around(up(outer), *kinds)
             values = self.resolver.type_values(file, get(declared, "type"))
         elif outer.type == "field_initializer":
             values = self.resolver.self_values(file, node.start_byte)

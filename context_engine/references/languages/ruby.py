@@ -200,9 +200,9 @@ class RubyStyle(ModuleStyle):
         return _join_values(found)
 
     def self_values(self, file: SyntaxFile, offset: int) -> Values:
-        """Return the class around a place, or an instance of it in a method."""
+        """Return the class around a place, or an instance of it in a method; nothing in a block of a class body."""
         context = _self_context(file, offset)
-        if not context.path:
+        if not context.path or _is_in_block(file, offset, is_of_class=True):
             return ()
         kind: Literal["class", "instance"] = "class" if context.is_singleton else "instance"
         return (Value(kind, NamePlace(file.path, 0), "::".join(context.path)),)
@@ -439,13 +439,17 @@ def _evaluated_in(file: SyntaxFile, offset: int) -> SyntaxNode:
     return NO_NODE
 
 
-def _is_in_block(file: SyntaxFile, offset: int) -> bool:
-    """Whether a place is in a block, which may run with another `self`."""
+def _is_in_block(file: SyntaxFile, offset: int, *, is_of_class: bool = False) -> bool:
+    """Whether a place is in a block, which may run with another `self`; in a block of a class body on request."""
+    is_inside = False
     for number in file.around(offset):
         kind = file.scopes[number].node.type
-        if kind in (*BLOCKS, *METHODS, *CLASSES):
-            return kind in BLOCKS
-    return False
+        is_inside = is_inside or kind in BLOCKS
+        if kind in METHODS:
+            return is_inside and not is_of_class
+        if kind in CLASSES:
+            break
+    return is_inside
 
 
 def _written_path(file: SyntaxFile, node: SyntaxNode) -> SegmentPath:

@@ -121,6 +121,8 @@ class RustStyle(ModuleStyle):
     def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
         """Return what a `use` names."""
         *path, name = use_path(file, binding.node)
+        if not path:
+            return self._crate(file, name)
         start = binding.node.start_byte
         return tuple(self._ask(file, path, start, "values", lambda at: self.resolver.member_values(at, name)))
 
