@@ -145,12 +145,16 @@ class WorkerProcess:
     def _ask(self, frame: bytes) -> Future[bytes | None]:
         """Send a frame and let a thread wait for its answer, which is None when the process ends."""
         answer: Future[bytes | None] = Future()
-        reader = threading.Thread(
-            target=lambda: answer.set_result(_read_frame(self._stdout)), name="ctx-worker-listener", daemon=True
-        )
+
+        def read() -> None:
+            received = None
+            with suppress(OSError, ValueError):  # the pool was closed meanwhile
+                received = _read_frame(self._stdout)
+            answer.set_result(received)
+
         with suppress(OSError, ValueError):  # it has died, or the pool was closed meanwhile: the reader says so
             _write_frame(self._stdin, frame)
-        reader.start()
+        threading.Thread(target=read, name="ctx-worker-listener", daemon=True).start()
         return answer
 
 

@@ -163,9 +163,15 @@ class PostgresSearch(PostgresSession, CandidateStore):
     def publish(self, repository: str, state: SearchableRevision, rows_of: SegmentRows) -> None:
         """Replace what is searched of a repository by another revision; only new segments are sent.
 
-        The caller has the lease of the repository. Raises: StoreUnavailable, StoreUnusable, DiskFull.
+        One transaction of a repository runs at a time, and a newer revision stays. Raises: StoreUnavailable,
+        StoreUnusable, DiskFull.
         """
         with self.transaction(SEARCH) as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"search/{repository}",))
+            select = "SELECT revision FROM context_engine.search_repository WHERE repository = %s"
+            stored = connection.execute(select, (repository,)).fetchone()
+            if stored and stored[0] > state.revision:
+                return
             select = "SELECT name, id FROM context_engine.search_segment WHERE repository = %s"
             known = dict(connection.execute(select, (repository,)).fetchall())
             named = {segment.name for segment in state.segments}

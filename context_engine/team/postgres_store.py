@@ -128,12 +128,12 @@ class PostgresStore(PostgresSession):
     def remove(self, repository: str) -> int:
         """Delete the index of a repository and its rows for searches; return the bytes freed. Raises: StorageBusy."""
         with self.hold_lock(INDEX, repository, LOCK_WAIT_S, busy_error(repository)) as connection:
+            self.search.remove(repository)  # first, since the next publication may have the revision of these rows
             query = "SELECT coalesce(sum(octet_length(content)), 0) FROM context_engine.piece WHERE repository = %s"
             freed = int(fetch_value(connection, query, (repository,)))
             with connection.transaction():
                 connection.execute("DELETE FROM context_engine.manifest WHERE repository = %s", (repository,))
                 connection.execute("DELETE FROM context_engine.piece WHERE repository = %s", (repository,))
-        self.search.remove(repository)
         return freed
 
 

@@ -105,6 +105,7 @@ class SharedIndex(EmbeddedStore):
                     return False
                 static = snapshot.static()
                 if (static.identity if static else "") != identity:
+                    shutil.rmtree(self.folder / FETCHED, ignore_errors=True)
                     return False
                 copy_index(snapshot, writer)
                 writer.publish()
@@ -208,9 +209,10 @@ class SharedIndex(EmbeddedStore):
     def clear(self) -> int:
         """Delete the index here and, where this machine publishes, in the databases; return the bytes freed here."""
         freed = super().clear()
-        if self._publishes:
-            for database in self._databases():
-                database.remove(self.repository)
+        shutil.rmtree(self.folder / FETCHED, ignore_errors=True)
+        database = self._remote or self._search  # PostgreSQL removes its rows for searches, too
+        if self._publishes and database:
+            database.remove(self.repository)
         return freed
 
     def close(self) -> None:

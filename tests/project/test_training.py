@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,10 +110,6 @@ DEVELOPMENT = (
     "haskell/aeson folke/lazy.nvim nvm-sh/nvm zigtools/zls"
 ).split()
 """The repositories that the weights of the ranking are tuned on."""
-
-
-def _corpora() -> list[dict]:
-    return tomllib.loads((ROOT / "evals" / "retrieval" / "packages.toml").read_text(encoding="utf-8"))["corpus"]
 
 
 def test_an_archive_with_other_bytes_is_refused_before_it_is_opened(tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ import numpy as np
 from context_engine.embedding.embedder import Mode, raise_if_cancelled
 
 DIMENSIONS = 8
-LONG_S = 30.0
-"""No test waits so long; one that does has failed."""
 
 
 def vector(text: str) -> np.ndarray:
