@@ -25,7 +25,7 @@ from context_engine.repo.git import Git
 from context_engine.repo.ignore_rules import IGNORE_FILES
 from context_engine.repo.paths import is_under
 from context_engine.repo.walker import NEVER, walk
-from context_engine.storage import find_network_drive
+from context_engine.storage import UNREPORTED_FILE_SYSTEMS, find_network_drive
 
 QUIET_MS = 500
 """An editor's save is several events within some 10 ms, a formatter's run over many files has gaps of 100 to 300."""
@@ -452,7 +452,7 @@ def _why_deaf(root: str) -> str:
     """Return why the system would not report every change below this folder; empty when it would."""
     if not os.path.isdir(root):
         return f"Edits are not followed: there is no folder {root}."
-    if kind := find_network_drive(root):
+    if kind := find_network_drive(root, UNREPORTED_FILE_SYSTEMS):
         return f"Edits are not followed: on a network file system ({kind}) changes by other machines are not reported."
     return ""
 

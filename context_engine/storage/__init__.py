@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from context_engine.storage.database import CacheDatabase, transaction
     from context_engine.storage.event_log import LogContent, head_path
     from context_engine.storage.index_folders import (
+        UNREPORTED_FILE_SYSTEMS,
         find_network_drive,
         readable_config_folder,
         user_cache_folder,

@@ -218,10 +218,7 @@ class StateDatabase:
         with self._creating():
             db = self._open_file()
             try:
-                with transaction(db):
-                    version = int(str(db.pragma("user_version")))
-                    if not version:
-                        db.execute(f"{self._schema}; PRAGMA user_version = {self._version}")
+                version = _create_layout(db, self._schema, self._version)
                 if version not in (0, self._version):
                     raise newer_format_error(self.path, self._advice, version, self._version)
             except BaseException:
@@ -308,16 +305,22 @@ class CacheDatabase:
         make_private_folder(self.path.parent)
         db = open_in_cache(self.path, busy_ms=self._busy_ms, settings="PRAGMA synchronous = NORMAL")
         try:
-            with transaction(db):
-                found = db.pragma("user_version")
-                if not found:
-                    db.execute(f"{self._tables}; PRAGMA user_version = {self._version}").fetchall()
+            found = _create_layout(db, self._tables, self._version)
             if found not in (0, self._version):
                 raise apsw.NotADBError(f"the layout {found} is another one")
         except BaseException:
             db.close()
             raise
         return db
+
+
+def _create_layout(db: apsw.Connection, schema: str, version: int) -> int:
+    """Create the tables in an empty file; return the version of its layout before."""
+    with transaction(db):
+        found = int(str(db.pragma("user_version")))
+        if not found:
+            db.execute(f"{schema}; PRAGMA user_version = {version}").fetchall()
+    return found
 
 
 def set_journal_mode(db: apsw.Connection, path: Path, settings: str) -> None:
@@ -437,11 +440,14 @@ def corrupt_error(path: Path, advice: StorageAdvice, why: str) -> StorageCorrupt
 
 
 def newer_format_error(path: Path, advice: StorageAdvice, found: int, known: int) -> StorageCorrupt:
-    """Return the error for a file of a newer release, which stays as it is."""
+    """Return the error for a file of another release, which stays as it is."""
+    age, step = "a newer", "Update ctx, or let the newer one work alone in this workspace."
+    if found < known:
+        age, step = ("an older", "Move it away, and ctx makes a new one.")
     return StorageCorrupt(
-        f"{path}, {advice.description}, has the format {found} of a newer release, and this one knows {known};"
+        f"{path}, {advice.description}, has the format {found} of {age} release, and this one knows {known};"
         " it was not touched",
-        suggestion="Update ctx, or let the newer one work alone in this workspace.",
+        suggestion=step,
         details={"path": str(path), "format": found, "known": known},
     )
 

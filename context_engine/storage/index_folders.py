@@ -10,6 +10,7 @@ import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
@@ -67,15 +68,16 @@ def workspace_id(root: Path) -> str:
     return f"{root.name or 'root'}-{digest}"
 
 
-NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb3 smbfs ncpfs afs ceph glusterfs 9p drvfs vboxsf davfs fuse.sshfs fuse.s3fs fuse.gcsfuse "
-    "fuse.rclone fuse.glusterfs fuse.davfs2 fuse.vmhgfs-fuse".split()
+NETWORK_FILE_SYSTEMS = frozenset("nfs nfs4 cifs smb3 smbfs afs ceph glusterfs fuse.sshfs".split())
+"""SQLite's log is not safe there."""
+UNREPORTED_FILE_SYSTEMS = NETWORK_FILE_SYSTEMS | frozenset(
+    "ncpfs 9p drvfs vboxsf davfs fuse.s3fs fuse.gcsfuse fuse.rclone fuse.glusterfs fuse.davfs2 fuse.vmhgfs-fuse".split()
 )
-"""What other machines change there, the local kernel does not report; and SQLite's log is not safe there."""
+"""What other machines, or the host of a virtual one, change there, the local kernel does not report."""
 
 
-def find_network_drive(path: str | os.PathLike[str]) -> str:
-    """Return the type of the network file system that a real path is on; empty for another one, or where unknown."""
+def find_network_drive(path: str | os.PathLike[str], kinds: Container[str] = NETWORK_FILE_SYSTEMS) -> str:
+    """Return the type of the file system that a real path is on, if it is one of these; empty also where unknown."""
     best, kind = "", ""
     with suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
         for line in mounts:  # only Linux has this list
@@ -83,4 +85,4 @@ def find_network_drive(path: str | os.PathLike[str]) -> str:
             folder = place.replace("\\040", " ").rstrip("/")
             if len(folder) >= len(best) and f"{os.fspath(path)}/".startswith(f"{folder}/"):
                 best, kind = folder, file_system
-    return kind if kind in NETWORK_FILE_SYSTEMS else ""
+    return kind if kind in kinds else ""

@@ -13,7 +13,7 @@ _lock = Lock()
 
 
 def prepare_type(kind: type[Kind]) -> type[Kind]:
-    """Return a type that msgspec has inspected; every type that it decodes or converts to is passed through here.
+    """Return a type that msgspec has inspected; every class that a function decodes or converts to is passed through.
 
     msgspec (0.20) inspects a type at its first use, without a lock: two threads that do so at once crash the process.
     """

@@ -287,7 +287,7 @@ def test_a_receiver_that_fails_ends_the_watch_with_its_reason(tmp_path: Path) ->
 
 
 def test_a_network_file_system_is_not_trusted_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "find_network_drive", lambda path: "nfs4")
+    monkeypatch.setattr(watching, "find_network_drive", lambda path, kinds: "nfs4")
     watcher = Watcher(tmp_path, Receiver())
     watcher.start()
     assert not watcher.is_running
@@ -295,10 +295,9 @@ def test_a_network_file_system_is_not_trusted_to_tell(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists what is mounted there")
-def test_the_file_system_of_a_path_is_that_of_its_nearest_mount(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("context_engine.storage.index_folders.NETWORK_FILE_SYSTEMS", {"proc"})
-    assert watching.find_network_drive("/proc/self") == "proc"
-    assert watching.find_network_drive("/processes") == ""
+def test_the_file_system_of_a_path_is_that_of_its_nearest_mount() -> None:
+    assert watching.find_network_drive("/proc/self", {"proc"}) == "proc"
+    assert watching.find_network_drive("/processes", {"proc"}) == ""
 
 
 @pytest.mark.parametrize(
