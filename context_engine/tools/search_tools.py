@@ -386,19 +386,16 @@ def _row(hit: Hit, query: str, profile: str, rank: int = 0) -> dict[str, Any]:
         text = clip_line(first_line("\n".join(lines)), LINE_CHARS_MAX, query)
     elif profile == "balanced":
         span, text = excerpt_hit(hit, query, rank)
-    return drop_empty(
-        {
-            "project": hit.project,
-            "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
-            "lines": str(span),
-            "chunk": str(chunk.span) if span != chunk.span else "",
-            "symbol": name if (name := chunk.name_at(span)) != chunk.path else "",
-            "content": text,
-            "score": round(hit.score, 3),
-            "why": hit.main_parts() if profile in ("balanced", "rich") else {},
-            "stale": hit.stale or None,
-        }
-    )
+    head = {
+        "project": hit.project,
+        "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
+        "lines": str(span),
+        "chunk": str(chunk.span) if span != chunk.span else "",
+        "symbol": name if (name := chunk.name_at(span)) != chunk.path else "",
+    }
+    why = hit.main_parts() if profile in ("balanced", "rich") else {}
+    shown = {"content": text, "score": round(hit.score, 3)}  # no content: the file is shorter than when it was indexed
+    return drop_empty(head) | shown | drop_empty({"why": why, "stale": hit.stale or None})
 
 
 def _explain_silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:

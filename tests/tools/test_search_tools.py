@@ -11,6 +11,8 @@ import pytest
 
 from context_engine import tools
 from context_engine.engine import Engine
+from context_engine.index.live_index import LiveIndex
+from context_engine.model import Query
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -110,3 +112,15 @@ def test_a_row_about_a_named_symbol_shows_its_definition(
     with indexed(tree(tmp_path / "w", {"siblings.py": "\n\n".join(functions)})) as engine:
         text = tools.call(engine, "search_code", {"query": question, "detail": detail}).text
     assert shown in text
+
+
+@pytest.mark.parametrize("asked", [{}, {"detail": "fast"}, {"token_budget": 100}, {"format": "json"}, {"top_k": 1}])
+def test_a_file_that_was_emptied_since_it_was_indexed_is_shown_without_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(LiveIndex, "index_shown", lambda *_: False)  # as on a machine too busy to take it in
+    with indexed(tree(tmp_path / "w", {"north.py": station("north")}), staleness_ms=600_000) as engine:
+        engine.search.find(Query(QUESTION))
+        (tmp_path / "w" / "north.py").write_text("")
+        name = "semantic_search" if "top_k" in asked else "search_code"
+        assert "north.py" in tools.call(engine, name, {"query": QUESTION, **asked}).text
