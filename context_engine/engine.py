@@ -12,7 +12,7 @@ import os
 import threading
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from context_engine.context import Workspace
 from context_engine.engine_parts import (
@@ -47,9 +47,19 @@ if TYPE_CHECKING:
     from context_engine.plans import PlanService
     from context_engine.review import ReviewService, ValidationService
 
+Service = TypeVar("Service")
 LOCAL_STORES = ("", "embedded")
 JOURNAL = "journal.db"  # where there is none, no edit can be half written
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
+
+
+class LazyService(cached_property[Service]):
+    """A service that is opened at its first use, by one thread: its packages take long to import."""
+
+    def __get__(self, engine: Any, owner: type | None = None) -> Service:  # ty: ignore[incompatible-method-override]
+        """Return the service. Only the first use comes here."""
+        with engine.lock:
+            return super().__get__(engine, owner)
 
 
 class Engine(Workspace):
@@ -73,7 +83,7 @@ class Engine(Workspace):
         self.cache_folder = settings.workspace_cache(root)
         self.is_clone = is_clone(root, self._cache)
         """Whether this is a clone in our cache, which follows its remote and is never edited."""
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()  # of `LazyService`
         self._watcher: Watcher | None = None
         self._memory_timer: threading.Timer | None = None
 
@@ -124,14 +134,9 @@ class Engine(Workspace):
 
     # -- services that import much, for callers who need them --
 
-    @property
+    @LazyService
     def edits(self) -> EditService:
         """Changes of files, all or none, and their undo."""
-        with self._lock:
-            return self._edits
-
-    @cached_property
-    def _edits(self) -> EditService:
         from context_engine.edit import EditService  # 90 ms
 
         return EditService(
@@ -146,14 +151,9 @@ class Engine(Workspace):
             flush=self.settings.flush,
         )
 
-    @property
+    @LazyService
     def memory(self) -> KnowledgeService:
         """Memories, and what is derived from the repository and its history."""
-        with self._lock:
-            return self._memory
-
-    @cached_property
-    def _memory(self) -> KnowledgeService:
         from context_engine.memory import KnowledgeDependencies, KnowledgeService  # 50 ms
 
         parts = KnowledgeDependencies(
@@ -182,17 +182,12 @@ class Engine(Workspace):
         self._memory_timer.start()
 
     def _wake_memory(self) -> None:
-        if "_memory" in self.__dict__:  # before the first question there is nothing to bring up to date
-            self._memory.wake()
+        if "memory" in self.__dict__:  # before the first question there is nothing to bring up to date
+            self.memory.wake()
 
-    @property
+    @LazyService
     def plans(self) -> PlanService:
         """Plans of this workspace, with their progress and approvals."""
-        with self._lock:
-            return self._plans
-
-    @cached_property
-    def _plans(self) -> PlanService:
         from context_engine.plans import PlanService  # 20 ms
 
         settings = self.settings
@@ -214,14 +209,9 @@ class Engine(Workspace):
             shared_records=self._shared_records,
         )
 
-    @property
+    @LazyService
     def reviews(self) -> ReviewService:
         """Reviews of changes: checks, analyzers, sessions."""
-        with self._lock:
-            return self._reviews
-
-    @cached_property
-    def _reviews(self) -> ReviewService:
         from context_engine.review import ReviewService, ReviewWorkspace  # 40 ms
 
         workspace = ReviewWorkspace(
@@ -236,7 +226,7 @@ class Engine(Workspace):
         )
         return ReviewService(workspace, now=self.now, shared_records=self._shared_records)
 
-    @cached_property
+    @LazyService
     def validation(self) -> ValidationService:
         """Checks of content: secrets, syntax, style, and claims about this workspace."""
         from context_engine.review import ValidationService  # 20 ms
@@ -283,20 +273,20 @@ class Engine(Workspace):
         """Stop the threads and processes and close the files."""
         if self._watcher is not None:
             self._watcher.stop()
-        if "_reviews" in self.__dict__:
-            self._reviews.close()
+        if "reviews" in self.__dict__:
+            self.reviews.close()
         for part in (self._grams, self.embeddings, self.second_pass):
             part.close()
         if self._memory_timer is not None:
             self._memory_timer.cancel()
             self._memory_timer.join()
-        if "_memory" in self.__dict__:
-            self._memory.close()
+        if "memory" in self.__dict__:
+            self.memory.close()
         self.usage.close()
         self.symbols.close()
         self.index.close()
-        if "_edits" in self.__dict__:
-            self._edits.close()
+        if "edits" in self.__dict__:
+            self.edits.close()
         if self._shared_records is not None:
             self._shared_records.close()
 
