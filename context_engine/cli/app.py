@@ -15,7 +15,7 @@ import typer
 from context_engine import __version__, server
 from context_engine.cli import chunk_commands, daemon_commands, shell_completion, workspace_commands
 from context_engine.cli.command_runner import run_to_exit_code
-from context_engine.cli.command_table import MEMORIES, PLANS, QUERIES, RECORDS
+from context_engine.cli.command_table import GROUPS
 from context_engine.cli.common_options import AsJson, CommandApp, CommandGroup, HelpCommand, Root, Yes
 from context_engine.cli.gain_command import gain
 from context_engine.cli.index_commands import index
@@ -79,9 +79,8 @@ def _ctx(
 
 
 app.command()(index)
-add_commands(app, {**QUERIES, **RECORDS})
-add_commands(memory_app, MEMORIES)
-add_commands(plan_app, PLANS)
+for group in (app, memory_app, plan_app):
+    add_commands(group, GROUPS[group.group])
 app.add_typer(memory_app)
 app.add_typer(plan_app)
 app.add_typer(workspace_commands.app)

@@ -207,3 +207,5 @@ MEMORIES: Mapping[str, ToolCommand] = {
         shows_json=True,
     ),
 }
+GROUPS = {"ctx": {**QUERIES, **RECORDS}, "ctx memory": MEMORIES, "ctx plan": PLANS}
+"""All of them, by what is typed before their names."""

@@ -56,7 +56,8 @@ def index(
             files = engine.status().files
             screen.warn("interrupted", f"{files:,} files are indexed; ctx index goes on from there")
             raise typer.Exit(INTERRUPTED) from None
-        warn_of_store(engine, screen)
+        finally:
+            warn_of_store(engine, screen)
         if as_json:
             print_json(_format_report(workspace, report))
         elif not screen.is_quiet:

@@ -6,48 +6,22 @@ import json
 import re
 import shlex
 from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
 
 from context_engine import tools
 from context_engine.errors import ContextEngineError, NextStep
 
-TOOL_COMMANDS = {
-    "add_memory": "ctx memory add",
-    "compare_plan_versions": "ctx plan diff",
-    "create_plan": "ctx plan create",
-    "explain": "ctx why",
-    "history": "ctx history",
-    "delete_memory": "ctx memory delete",
-    "get_context": "ctx context",
-    "index_status": "ctx status",
+OTHER_COMMANDS = {
     "index_workspace": "ctx index",
     "list_directory": "ctx read .",
-    "list_memories": "ctx memory list",
-    "list_plans": "ctx plan list",
-    "load_plan": "ctx plan show",
     "reindex_workspace": "ctx index --force",
     "respond_approval": "ctx plan approve",
     "review_git_diff": "ctx review",
-    "search_code": "ctx search",
-    "search_memory": "ctx memory search",
-    "symbols": "ctx symbol",
-    "trace": "ctx trace",
-    "undo_edit": "ctx undo",
-    "update_memory": "ctx memory edit",
-    "view_history": "ctx plan history",
-    "view_progress": "ctx plan progress",
 }
-"""The command that does the work of a tool. The options have the names of the arguments."""
-ARGUMENT_OPTIONS = {
-    "chunk_types": "--kind",
-    "exclude_paths": "--exclude",
-    "expires_at": "--expires",
-    "include_paths": "--include",
-    "languages": "--lang",
-    "linked_files": "--file",
-    "relation": "--direction",
-    "tags": "--tag",
-}
-"""The option that passes an argument of a tool, where the two have different names."""
+"""The commands that do the work of a tool and are not made from it."""
+AMBIGUOUS = frozenset({"limit", "path", "steps"})
+"""Arguments of several tools, of which not all have the same option."""
 TERMINAL_HINTS = (
     ("INVALID_LINE_RANGE", "are not in", "`ctx read {path}:1-{lines}` shows all lines."),
     ("ACCESS_DENIED", "git's own folder", "Ask git: `git log` or `git config --list`."),
@@ -75,12 +49,24 @@ COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
 """Words that keep their lower case at the start of a sentence."""
 
 
+@cache
+def _read_table() -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the command of each tool that has one, and the option of each argument that has another name there."""
+    from context_engine.cli.command_table import GROUPS  # whose views name commands themselves
+
+    rows = [(f"{group} {name}", command) for group, table in GROUPS.items() for name, command in table.items()]
+    commands = {command.tool: words for words, command in reversed(rows)}  # the first is the main one
+    passed = {(name, words.split()[-1]) for _, command in rows for name, words in command.options.items() if words}
+    return commands | OTHER_COMMANDS, {name: option for name, option in passed if name not in AMBIGUOUS}
+
+
 def format_error(error: ContextEngineError) -> tuple[str, str]:
     """Return two lines: the problem, and the next step."""
     argument = str(error.details.get("argument", ""))
     message = error.message.rstrip(".")
-    if argument in ARGUMENT_OPTIONS and message.startswith(argument):
-        message = ARGUMENT_OPTIONS[argument] + message.removeprefix(argument)
+    _, options = _read_table()
+    if argument in options and message.startswith(argument):
+        message = options[argument] + message.removeprefix(argument)
     hint = name_commands(error.format_suggestion(format_step))
     for code, part, words in TERMINAL_HINTS:  # the advice of these errors is meant for agents
         if error.code == code and part in error.message:
@@ -97,12 +83,13 @@ def name_commands(text: str) -> str:
     >>> name_commands("add_memory adds one; search_text finds its places")
     '`ctx memory add` adds one; `ctx call search_text` finds its places'
     """
+    commands, _ = _read_table()
 
     def command(found: re.Match[str]) -> str:
         name = found[0]
-        if name not in TOOL_COMMANDS and name not in tools.list_names():
+        if name not in commands and name not in tools.list_names():
             return name
-        return f"`{TOOL_COMMANDS.get(name, f'ctx call {name}')}`"
+        return f"`{commands.get(name, f'ctx call {name}')}`"
 
     for phrase, words in PHRASES.items():
         text = text.replace(phrase, words)
@@ -118,8 +105,9 @@ def format_step(step: NextStep) -> str:
     >>> format_step(NextStep("fail_step", "to open it again", {"retry": True}))
     'Run `ctx call fail_step \'{"retry":true}\'` to open it again.'
     """
-    words = [TOOL_COMMANDS.get(step.tool, f"ctx call {step.tool}")]
-    if step.tool in TOOL_COMMANDS:
+    commands, _ = _read_table()
+    words = [commands.get(step.tool, f"ctx call {step.tool}")]
+    if step.tool in commands:
         for name, value in step.arguments.items():
             words.append(f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}")
     elif step.arguments:

@@ -145,9 +145,10 @@ class ToolCommand:
 
     def _ensure_index(self, place: QueryPlace, engine: Engine, question: str) -> bool:
         """Return whether there is an index, after building a missing one; warn of what went wrong with it."""
-        if not place.ensure_index(engine, self.nothing, question):
-            return False
+        is_there = place.ensure_index(engine, self.nothing, question)
         warn_of_store(engine, place.screen)
+        if not is_there:
+            return False
         for what, step in engine.settings.notes():
             place.screen.warn("note", f"{what}. {step}")
         if engine.index.live.last_error:
