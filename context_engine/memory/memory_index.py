@@ -30,7 +30,6 @@ from context_engine.text import expand_words, split_words
 
 SCHEMA_VERSION = 2
 """Increase it when tables, terms or payloads change: an older file is then created again."""
-BUSY_MS = 5_000
 COLUMN_WEIGHTS = (2.0, 1.0, 1.5)
 """Weights of title, body and tags in BM25 (evals/remembering)."""
 NEW_TEXTS_MAX = 512
@@ -113,7 +112,7 @@ class MemoryIndex:
         self.path = path
         self._embedder = embedder
         self._lock = threading.RLock()
-        self._database = CacheDatabase(path, _SCHEMA, version=SCHEMA_VERSION, busy_ms=BUSY_MS)
+        self._database = CacheDatabase(path, _SCHEMA, version=SCHEMA_VERSION)
         self._spare: apsw.Connection | None = None  # in memory, where no file can be written
         self._pages: dict[str, dict[str, IndexPage]] = {}
         self._seen: tuple[apsw.Connection | None, int] = None, 0

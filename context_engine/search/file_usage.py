@@ -32,7 +32,6 @@ FLUSH_S = 2.0
 """Events wait this long for others, but not more than `EVENTS_MAX` of them."""
 ROWS_MAX = 50_000
 """Files of many years; beyond it those that were not used for the longest time are deleted."""
-BUSY_MS = 5_000
 RANKING_KEPT_S = 60.0
 """How long a ranking uses the same scores: the order of hits does not change when a question is repeated at once."""
 SCHEMA_VERSION = 2
@@ -96,7 +95,7 @@ class FileUsage:
         self._enabled = enabled
         self._lock = threading.Lock()  # guards the waiting events
         self._disk = threading.Lock()  # guards the database; acquired first
-        self._database = CacheDatabase(path, _TABLES, version=SCHEMA_VERSION, busy_ms=BUSY_MS)
+        self._database = CacheDatabase(path, _TABLES, version=SCHEMA_VERSION)
         self._waiting: Counters = {}
         self._events = 0
         self._timer: threading.Timer | None = None

@@ -271,7 +271,7 @@ class CacheDatabase:
     Not thread-safe: its owner has a lock.
     """
 
-    def __init__(self, path: Path, tables: str, *, version: int, busy_ms: int) -> None:
+    def __init__(self, path: Path, tables: str, *, version: int, busy_ms: int = BUSY_MS) -> None:
         """Open nothing yet. `tables` is the SQL that creates the layout `version`."""
         self.path = path
         self._tables, self._version = tables, version

@@ -65,8 +65,8 @@ class Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     role: Role
     projects: tuple[str, ...]
-    made: str = ""
-    digest: str = ""
+    made: str
+    digest: str
     expires: str | None = None
     per_minute: int = 0
 

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from context_engine.cli.app import app
 from context_engine.cli.index_commands import choose_store, index
-from context_engine.errors import InvalidArgument, StoreUnavailable
+from context_engine.engine import Engine
+from context_engine.errors import Cancelled, InvalidArgument, StoreUnavailable
 from context_engine.settings import Settings
 from tests.support.databases import new_database
 from tests.support.engines import cache_for, open_engine
@@ -63,6 +64,25 @@ def test_the_options_go_before_the_environment_and_count_for_one_run(
     index(None, root, store=" embedded ")
     with open_engine(root) as engine:
         assert engine.status().files == 1
+
+
+@pytest.mark.parametrize("words", [("index",), ("search", "lion")])
+def test_an_interrupted_first_build_says_that_the_store_failed(
+    root: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("CTX_STORE_URL", NOWHERE)
+
+    def interrupt(engine: Engine, *_: object, **__: object) -> None:
+        engine.index.update()
+        raise Cancelled("indexing was interrupted")
+
+    monkeypatch.setattr("context_engine.cli.index_commands.run_index", interrupt)
+    monkeypatch.setattr("context_engine.cli.progress._index_for_question", interrupt)
+    monkeypatch.setattr("context_engine.index.IndexService.is_complete", lambda _: False)
+    result = CliRunner().invoke(app, [*words, "--root", str(root)])
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert "answers come from the index of this machine" in result.stderr
 
 
 @given(address=st.sampled_from(["", "embedded", NOWHERE]), store=st.sampled_from(["", "embedded", NOWHERE]), shares=...)

@@ -23,7 +23,7 @@ from tests.support.trees import tree
 Ask = Callable[..., CallResult]
 
 
-OWNER = Grant("", "owner", "admin", ("*",))
+OWNER = Grant("", "owner", "admin", ("*",), "", "")
 
 
 @pytest.fixture
@@ -69,12 +69,12 @@ def test_a_repository_that_is_not_visible_does_not_exist(ask: Ask, tmp_path: Pat
 
 
 def test_a_token_sees_the_repositories_among_its_projects(ask: Ask, tmp_path: Path) -> None:
-    grant = Grant("", "reader", "admin", (f"store:{tmp_path}/web",))
+    grant = Grant("", "reader", "admin", (f"store:{tmp_path}/web",), "", "")
     assert "web.py" in ask("store", grant=grant).reply.text
     assert "api.py" not in ask("store", grant=grant).reply.text
     other, unknown = (ask(f"store:{tmp_path}/{name}", grant=grant) for name in ("api", "xyz"))
     assert other.reply.text.replace("/api'", "/xyz'") == unknown.reply.text
-    nothing = ask("store", grant=Grant("", "reader", "admin", ("web",)))
+    nothing = ask("store", grant=Grant("", "reader", "admin", ("web",), "", ""))
     assert isinstance(nothing.error, InvalidArgument)
 
 

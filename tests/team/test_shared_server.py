@@ -163,7 +163,7 @@ def test_chunk_files_belong_to_no_project_so_only_who_sees_all_is_answered_from_
     gate = ToolDispatcher(lambda _: StandIn(), chunks=lambda: cast("Any", "chunks"))  # ty: ignore[invalid-argument-type]
 
     def beside(*projects: str) -> ToolDispatcher:
-        grant = Grant("1", "ann", "admin", projects)
+        grant = Grant("1", "ann", "admin", projects, "", "")
         return GrantDispatcher(gate, gate.engine, grant, log=lambda _: None, metrics=Metrics())
 
     assert beside("*").chunks is not None
@@ -172,15 +172,15 @@ def test_chunk_files_belong_to_no_project_so_only_who_sees_all_is_answered_from_
 
 def test_sessions_of_two_tokens_are_two(tokens: TokenFile) -> None:
     visitors = team(tokens)
-    ann, bob = (Grant(name, name, "read", ("till",)) for name in ("ann", "bob"))
+    ann, bob = (Grant(name, name, "read", ("till",), "", "") for name in ("ann", "bob"))
     assert visitors.dispatcher(ann) is visitors.dispatcher(ann)
     assert visitors.dispatcher(ann) is not visitors.dispatcher(bob)
     visitors.dispatcher(ann).call("index_status", {}, Call())
     assert visitors.dispatcher(bob).metrics.rows() == {}
     assert visitors.metrics_of(bob) == {"read": {}}
-    everybody = visitors.metrics_of(Grant("ops", "ops", "admin", ("*",)))
+    everybody = visitors.metrics_of(Grant("ops", "ops", "admin", ("*",), "", ""))
     assert everybody["read"]["index_status"]["calls"] == 1
-    assert visitors.metrics_of(Grant("lead", "lead", "admin", ("till",))) == {"admin": {}}, (
+    assert visitors.metrics_of(Grant("lead", "lead", "admin", ("till",), "", "")) == {"admin": {}}, (
         "an admin of some sees no other's"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -145,6 +146,7 @@ def test_what_no_token_can_be_is_refused_with_the_next_step(
         lambda text: text.replace('"read"', '"root"'),
         lambda text: text.replace('"key": "', '"key": "x'),
         lambda text: text.replace('"name"', '"nmae"'),
+        lambda text: re.sub('"digest": "[^"]*",', "", text),
         lambda text: "[]",
         lambda text: "",
     ],
@@ -262,7 +264,7 @@ def test_each_role_may_do_what_the_ones_before_it_may() -> None:
 
 
 def test_no_grant_sees_a_project_by_a_part_of_its_name_or_a_folder_above_it() -> None:
-    grant = Grant("1", "ci", "read", ("web", "/src/api"))
+    grant = Grant("1", "ci", "read", ("web", "/src/api"), "", "")
     for name, path in (("we", "/src/we"), ("webs", "/src/webs"), ("WEB", "/src/WEB"), ("v2", "/src/api/v2"), ("", "/")):
         assert not grant.sees(name, path)
-    assert Grant("1", "ci", "read", ("*",)).sees("anything", "/at/all")
+    assert Grant("1", "ci", "read", ("*",), "", "").sees("anything", "/at/all")
