@@ -18,11 +18,11 @@ from context_engine import timestamps
 from context_engine.errors import InvalidArgument, conversion_error
 from context_engine.memory.memory_file import Memory, derive_title, format_file, parse_file
 from context_engine.memory.memory_requests import CATEGORIES, PRIORITIES, SUBTYPES, MemoryDraft
-from context_engine.secrets import KeyedRedaction, RedactedText
+from context_engine.secrets import RedactedText
 from context_engine.storage import prepare_type
 from context_engine.text import expand_words, split_words, unique
 
-RedactText = Callable[[str], RedactedText | KeyedRedaction]
+RedactText = Callable[[str], RedactedText]
 
 
 def remove_secrets(values: Mapping[str, Any], redact_text: RedactText) -> tuple[dict[str, Any], int]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from context_engine.secrets.redacted_text import (
         AROUND_BYTES,
         WHOLE_BYTES_MAX,
-        KeyedRedaction,
         RedactedDocument,
         RedactedDocuments,
         RedactedText,

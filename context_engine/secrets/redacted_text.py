@@ -19,7 +19,7 @@ import hmac
 import json
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple
 
 from xxhash import xxh3_128_digest
 
-from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
+from context_engine.secrets.secret_finder import DetectedSecret, Parts, find_secrets
 from context_engine.secrets.secret_rules import SecretRules, Tier, builtin_rules
 from context_engine.text import slice_lines
 
@@ -48,35 +48,34 @@ Replacement = Literal["label", "hash", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
-class RedactedText:
-    """A redacted text, and the number of its secrets."""
-
-    text: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Redaction:
-    """A redacted secret with its original position and its replacement."""
+    """A redacted secret: the parts of the text that go, in order, and the replacement of the first one."""
 
+    parts: Parts
     secret: DetectedSecret
-    length: int
-    fingerprint: str
     replacement: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedRedaction:
-    """A redacted text and its redactions. `skipped_rules` are those that could not be read."""
-
-    text: str
-    redactions: tuple[Redaction, ...] = ()
-    skipped_rules: tuple[str, ...] = ()
+    length: int = 0
+    fingerprint: str = ""
 
     @property
-    def count(self) -> int:
-        """The number of redacted secrets."""
-        return len(self.redactions)
+    def start(self) -> int:
+        """Where it begins."""
+        return self.parts[0][0]
+
+    @property
+    def stop(self) -> int:
+        """Where it ends."""
+        return self.parts[-1][1]
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedText:
+    """A redacted text and the number of its secrets. `skipped_rules` are those that could not be read."""
+
+    text: str
+    count: int = 0
+    redactions: tuple[Redaction, ...] = ()
+    skipped_rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +94,8 @@ def redact(text: str, mode: Tier = "reply", *, path: str = "") -> RedactedText:
 
     `path` determines the kind of file. The result depends on no key, so it is the same on every machine.
     """
-    spans = _find_labeled_spans(text, mode, path)
-    return RedactedText(_apply_labels(text, spans)[0], len(spans)) if spans else RedactedText(text, 0)
+    shown, redactions = _replace_secrets(text, mode, path)
+    return RedactedText(shown, len(redactions))
 
 
 def count_labels(text: str) -> Counter[str]:
@@ -123,35 +122,23 @@ def redact_keyed(
     *,
     path: str = "",
     rules: SecretRules | None = None,
-) -> KeyedRedaction:
+) -> RedactedText:
     """Return the text without its secrets. The same secret has the same label wherever the key is the same.
 
     A second run changes nothing, and no line moves unless `keep_structure` is off.
     """
     rules = rules or builtin_rules()
-    found: list[Redaction] = []
-    for _ in range(REDACTION_ROUNDS_MAX):
-        candidates = find_secrets(text, options.mode, path=path, rules=rules)
-        secrets = [secret for secret in candidates if _value(text, secret) not in options.allowed]
-        if not secrets:
-            break
-        redactions = [_create_redaction(text, secret, key, options) for secret in secrets]
-        replacements = [(redaction.secret, redaction.replacement) for redaction in redactions]
-        text = replace_secrets(text, replacements, keep_lines=options.keep_structure)
-        found += redactions
-    found.sort(key=lambda redaction: (redaction.secret.line, redaction.secret.column))
-    return KeyedRedaction(text, tuple(found), rules.skipped)
 
+    def label(secret: DetectedSecret, value: str, parts: Parts) -> Redaction | None:
+        if value in options.allowed:
+            return None
+        if not options.keep_structure:
+            parts = ((parts[0][0], parts[-1][1]),)
+        digest = fingerprint(value, key)
+        return Redaction(parts, secret, _label_with_key(secret, value, digest, options), len(value), digest)
 
-def replace_secrets(text: str, secrets: Sequence[tuple[DetectedSecret, str]], *, keep_lines: bool = True) -> str:
-    """Return the text with replacements of the secrets, which are in order and do not overlap."""
-    pieces, end = [], 0
-    for secret, replacement in secrets:
-        parts = secret.parts if keep_lines else ((secret.start, secret.stop),)
-        for number, (start, stop) in enumerate(parts):
-            pieces += [text[end:start], "" if number else replacement]
-            end = stop
-    return "".join([*pieces, text[end:]])
+    shown, redactions = _replace_secrets(text, options.mode, path, label, rules=rules)
+    return RedactedText(shown, len(redactions), tuple(redactions), rules.skipped)
 
 
 def fingerprint(value: str, key: bytes) -> str:
@@ -159,9 +146,7 @@ def fingerprint(value: str, key: bytes) -> str:
     return hmac.new(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:FINGERPRINT_HEX]
 
 
-def _create_redaction(text: str, secret: DetectedSecret, key: bytes, options: RedactionOptions) -> Redaction:
-    value = _value(text, secret)
-    digest = fingerprint(value, key)
+def _label_with_key(secret: DetectedSecret, value: str, digest: str, options: RedactionOptions) -> str:
     label = {
         "label": f"[REDACTED:{secret.rule}:{digest[:LABEL_HEX]}]",
         "hash": f"[REDACTED:{digest}]",
@@ -169,11 +154,71 @@ def _create_redaction(text: str, secret: DetectedSecret, key: bytes, options: Re
     }[options.replacement]
     first, last = options.show
     beginning, end = value[:first], value[len(value) - last :] if last else ""
-    return Redaction(secret, len(value), digest, f"{beginning}{label}{end}")
+    return f"{beginning}{label}{end}"
 
 
-def _value(text: str, secret: DetectedSecret) -> str:
-    return "".join(text[start:stop] for start, stop in secret.parts)
+class _Origin(NamedTuple):
+    """From `shown` on, a redacted text is the original one from `original` on; until the next such place."""
+
+    shown: int
+    original: int
+
+
+def _label_kind(secret: DetectedSecret, _: str, parts: Parts) -> Redaction:
+    return Redaction(parts, secret, f"[masked {secret.kind}]")
+
+
+def _replace_secrets(
+    text: str,
+    mode: Tier,
+    path: str = "",
+    label: Callable[[DetectedSecret, str, Parts], Redaction | None] = _label_kind,
+    *,
+    rules: SecretRules | None = None,
+) -> tuple[str, list[Redaction]]:
+    """Return the text without its secrets, and these in order. It is searched again until there are no more.
+
+    `label` gets a secret, its value and its parts in the original, and returns None for one that stays.
+    """
+    redactions: list[Redaction] = []
+    shown, origins = text, [_Origin(0, 0)]
+    for _ in range(REDACTION_ROUNDS_MAX):
+        found: list[Redaction] = []
+        for secret in find_secrets(shown, mode, path=path, rules=rules):
+            value = "".join(shown[start:stop] for start, stop in secret.parts)
+            parts = tuple((_to_original(origins, start), _to_original(origins, stop)) for start, stop in secret.parts)
+            if redaction := label(secret, value, parts):
+                found.append(redaction)
+        if not found:
+            break
+        for new in found if redactions else ():
+            redactions = [one for one in redactions if not new.start <= one.start <= one.stop <= new.stop]
+        redactions = sorted([*redactions, *found], key=lambda redaction: redaction.parts)
+        shown, origins = _apply_labels(text, redactions)
+    return shown, redactions
+
+
+def _apply_labels(text: str, redactions: Iterable[Redaction]) -> tuple[str, list[_Origin]]:
+    """Return the text with labels, and where its pieces come from."""
+    pieces: list[str] = []
+    origins = [_Origin(0, 0)]
+    length = end = 0
+    for redaction in redactions:
+        label = redaction.replacement
+        for start, stop in redaction.parts:
+            pieces += [text[end:start], label]
+            length += start - end
+            origins += [_Origin(length, start), _Origin(length + len(label), stop)]
+            length += len(label)
+            end = stop
+            label = ""
+    return "".join([*pieces, text[end:]]), origins
+
+
+def _to_original(origins: list[_Origin], position: int) -> int:
+    """Return the position in the original text for one in the redacted text."""
+    origin = next(origin for origin in reversed(origins) if origin.shown <= position)
+    return origin.original + position - origin.shown
 
 
 # -- redacted text -----------------------------------------------------------------------------------------------------
@@ -332,80 +377,13 @@ def find_hidden_spans(data: bytes, path: str = "") -> tuple[HiddenSpan, ...]:
         text, encoding = data.decode("latin-1"), "latin-1"
     hidden: list[HiddenSpan] = []
     chars_done = bytes_done = 0
-    for number, span in enumerate(_find_labeled_spans(text, OF_FILES, path)):
-        for start, stop in span.parts:
+    _, redactions = _replace_secrets(text, OF_FILES, path)
+    for number, redaction in enumerate(redactions):
+        for start, stop in redaction.parts:
             first = bytes_done + len(text[chars_done:start].encode(encoding))
             chars_done, bytes_done = stop, first + len(text[start:stop].encode(encoding))
-            hidden.append(HiddenSpan(first, bytes_done, number, span.label.encode()))
+            hidden.append(HiddenSpan(first, bytes_done, number, redaction.replacement.encode()))
     return tuple(hidden)
-
-
-class _LabeledSpan(NamedTuple):
-    """A secret of a text: the parts to redact, in order, and the label that the first one becomes."""
-
-    parts: tuple[tuple[int, int], ...]
-    label: str
-
-    @property
-    def start(self) -> int:
-        return self.parts[0][0]
-
-    @property
-    def stop(self) -> int:
-        return self.parts[-1][1]
-
-
-class _Origin(NamedTuple):
-    """From `shown` on, a redacted text is the original one from `original` on; until the next such place."""
-
-    shown: int
-    original: int
-
-
-def _find_labeled_spans(text: str, mode: Tier, path: str = "") -> list[_LabeledSpan]:
-    """Return the secrets of a text in order; the redacted text is searched again until there are no more."""
-    spans = sorted(_label_secret(secret.parts, secret) for secret in find_secrets(text, mode, path=path))
-    if not spans:
-        return []
-    for _ in range(REDACTION_ROUNDS_MAX - 1):
-        shown, origins = _apply_labels(text, spans)
-        found = find_secrets(shown, mode, path=path)
-        if not found:
-            break
-        for secret in found:
-            parts = tuple((_to_original(origins, start), _to_original(origins, stop)) for start, stop in secret.parts)
-            covers = parts[0][0], parts[-1][1]
-            spans = [span for span in spans if not covers[0] <= span.start <= span.stop <= covers[1]]
-            spans.append(_label_secret(parts, secret))
-        spans.sort()
-    return spans
-
-
-def _label_secret(parts: tuple[tuple[int, int], ...], secret: DetectedSecret) -> _LabeledSpan:
-    return _LabeledSpan(parts, f"[masked {secret.kind}]")
-
-
-def _apply_labels(text: str, spans: Iterable[_LabeledSpan]) -> tuple[str, list[_Origin]]:
-    """Return the text with labels, and where its pieces come from."""
-    pieces: list[str] = []
-    origins = [_Origin(0, 0)]
-    length = end = 0
-    for span in spans:
-        label = span.label
-        for start, stop in span.parts:
-            pieces += [text[end:start], label]
-            length += start - end
-            origins += [_Origin(length, start), _Origin(length + len(label), stop)]
-            length += len(label)
-            end = stop
-            label = ""
-    return "".join([*pieces, text[end:]]), origins
-
-
-def _to_original(origins: list[_Origin], position: int) -> int:
-    """Return the position in the original text for one in the redacted text."""
-    origin = next(origin for origin in reversed(origins) if origin.shown <= position)
-    return origin.original + position - origin.shown
 
 
 # -- the copies of a reply --------------------------------------------------------------------------------------------
@@ -458,10 +436,10 @@ def _redact_searched(text: str, values: dict[str, str]) -> str:
     """Return the text without its own secrets, which are added to `values`."""
     if not text:
         return text
-    spans = _find_labeled_spans(text, "strict")
-    for span in spans:
-        values |= {text[start:stop]: span.label for start, stop in span.parts}
-    return _apply_labels(text, spans)[0] if spans else text
+    shown, redactions = _replace_secrets(text, "strict")
+    for redaction in redactions:
+        values |= {text[start:stop]: redaction.replacement for start, stop in redaction.parts}
+    return shown
 
 
 def replace_copies(text: str, values: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.secrets.redacted_text import (
     LABEL_HEX,
-    KeyedRedaction,
+    RedactedText,
     RedactionOptions,
     fingerprint,
     redact_keyed,
@@ -51,7 +51,7 @@ class Redactor:
         self._rules_kept: SecretRules | None = None
         self._looked_s = 0.0
 
-    def redact(self, text: str, options: RedactionOptions = RedactionOptions(), *, path: str = "") -> KeyedRedaction:  # noqa: B008 - a value that cannot change
+    def redact(self, text: str, options: RedactionOptions = RedactionOptions(), *, path: str = "") -> RedactedText:  # noqa: B008 - a value that cannot change
         """Return the text without its secrets. The text is not stored."""
         return redact_keyed(text, self._key(), options, path=path, rules=self.rules())
 
