@@ -11,6 +11,7 @@ from typing import Any
 from context_engine import plans, timestamps, tools
 from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.next_commands import name_commands
+from context_engine.cli.record_commands import resolve_plan
 from context_engine.cli.screens import Part, Screen, one_line
 from context_engine.cli.tool_commands import ShownReply, call_for_text, exit_code_of
 from context_engine.text import escape_controls, format_count, make_slugs, short_id
@@ -264,8 +265,6 @@ def show_created_plan(shown: ShownReply) -> int:
 
 def show_progress(shown: ShownReply) -> int:
     """Show the progress of a plan; with --watch print each change until the plan ends, which decides the exit code."""
-    from context_engine.cli.record_commands import resolve_plan
-
     show_markdown(shown)
     if not shown.values["watch"]:
         return 0

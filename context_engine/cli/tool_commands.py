@@ -21,6 +21,7 @@ import typer
 from context_engine import tools
 from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.common_options import AsJson, CommandApp, HelpCommand, Root, open_engine
+from context_engine.cli.next_commands import name_commands
 from context_engine.cli.screens import Screen, process_screen
 
 if TYPE_CHECKING:
@@ -69,8 +70,6 @@ class ShownReply:
 
 def show_text(shown: ShownReply) -> int:
     """Print the text of a tool in the words of the terminal."""
-    from context_engine.cli.next_commands import name_commands
-
     shown.screen.out.write(name_commands(shown.text).rstrip("\n"))
     return NOTHING_FOUND if shown.text.startswith("0 ") else 0
 
