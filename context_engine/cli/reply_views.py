@@ -165,12 +165,9 @@ def show_definitions(shown: ShownReply) -> int:
 
 
 def note_freshness(freshness: str, screen: Screen) -> None:
-    """Note that the index is not fresh; of the store a warning was shown before."""
-    from context_engine.index import WITHOUT_STORE
-
-    phrase = str(freshness).removesuffix(WITHOUT_STORE)
-    if phrase != "fresh":
-        screen.note(phrase)
+    """Note that the index is not fresh."""
+    if freshness != "fresh":
+        screen.note(str(freshness))
 
 
 def show_explanation(shown: ShownReply) -> int:

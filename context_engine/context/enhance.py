@@ -23,7 +23,7 @@ from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, Pro
 from context_engine.context.related_files import find_partners, is_test
 from context_engine.errors import CallError, NotIndexed
 from context_engine.model import Filter
-from context_engine.search import Question
+from context_engine.search import Question, TaskText
 
 EnhanceMode = Literal["light", "rich"]
 ADDED_TOKENS_MAX: Mapping[EnhanceMode, int] = {"light": 600, "rich": 2_000}
@@ -316,10 +316,10 @@ def insert_prompt(draft: str, words: str) -> str:
 
 def _check_names(text: str, enhanced: EnhancedPrompt, workspace: Workspace) -> tuple[list[RewriteObjection], list[str]]:
     """Check what a draft names beyond prompt and facts: objections to files and lines, warnings about the rest."""
-    known = {name.text for name in Question.of(enhanced.text).names}
+    known = {name.text for name in TaskText(enhanced.text).names}
     objections: list[RewriteObjection] = []
     warnings: list[str] = []
-    new = (name for name in Question.of(text).names if name.text not in known)
+    new = (name for name in TaskText(text).names if name.text not in known)
     for reference in resolve_names(new, workspace):
         name, nearest = reference.text, _format_nearest(reference)
         if reference.kind == "path" and reference.is_missing:

@@ -23,7 +23,7 @@ from context_engine.index.path_explanation import PathExplainer
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import OWN_FOLDER, Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.repo import Git, Root
+from context_engine.repo import Git, JointService, Root
 from context_engine.storage import workspace_id
 from context_engine.timestamps import format_utc
 
@@ -32,7 +32,7 @@ WORKERS_MAX = 3
 SKIPPED_EXAMPLES_MAX = 20
 
 
-class IndexService:
+class IndexService(JointService):
     """Owns the store of an index, the processes that fill it, and the live index that answers from it. Thread-safe."""
 
     STORE_STEP = "Check CTX_STORE_URL (host, port, user, password) and that the database runs, or leave it empty."
@@ -123,7 +123,12 @@ class IndexService:
         return f"{self.store_problem}; answers come from the index of this machine. {self.STORE_STEP}"
 
     def indexed_at(self) -> str:
-        """Return when the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""
+        """Return when the index was last brought up to date as a whole, UTC ISO-8601; empty when never.
+
+        Of several, when that was longest ago.
+        """
+        if self.joined:
+            return min(index.indexed_at() for index in self.joined.values())
         walked_at = self.store.metadata("walked_at")
         return format_utc(walked_at) if walked_at else ""
 

@@ -43,9 +43,6 @@ TIDY_AFTER_S = 3.0
 """After so long without an edit the small segments of edits are merged."""
 
 
-WITHOUT_STORE = ", without the shared store (index_status says why)"
-
-
 class LiveIndex:
     """One workspace's index over time. Thread-safe."""
 
@@ -200,11 +197,7 @@ class LiveIndex:
         """Return a phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`.
 
         `fresh 4 s ago` in a large tree of which no watcher reports every edit, until it is looked at again.
-        It ends with `WITHOUT_STORE` while the store of a team does not answer.
         """
-        return self._describe_progress() + (WITHOUT_STORE if self._store.problem else "")
-
-    def _describe_progress(self) -> str:
         progress = self.progress
         if progress is not None and progress.total:
             return f"index building {100 * progress.done // progress.total} %"

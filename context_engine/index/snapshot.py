@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from context_engine.embedding import VectorRows
 from context_engine.index.segment import CHUNK_FIELDS, Postings, Segment, StoredOutline, decode_outline
+from context_engine.repo import qualify
 
 Ints = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float32]
@@ -81,9 +82,13 @@ class Snapshot:
         self.all_alive = bool(self.file_alive.all())
         self.importance = _join([np.asarray(part, np.float32) for part in importance], np.float32)
 
+    def repository(self, file: int) -> str:  # noqa: ARG002 - a union has several
+        """Return the name of the repository of a file; empty if there is only one."""
+        return ""
+
     def key(self, file: int) -> str:
         """Return the unique name of a file, as in `by_path`."""
-        return self.paths[file]
+        return qualify(self.repository(file), self.paths[file])
 
     @property
     def touched(self) -> Sequence[Sequence[tuple[int, int, int]]]:
@@ -296,10 +301,6 @@ def _join(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArra
     return np.concatenate(parts)
 
 
-REPOSITORY_SEPARATOR = ":"
-"""Between the name of a repository and the path in it: `web:src/app.py`."""
-
-
 class UnionSnapshot(Snapshot):
     """The snapshots of some repositories, by name, in this order, as one: all their files are ranked together.
 
@@ -324,10 +325,9 @@ class UnionSnapshot(Snapshot):
         self._names = list(parts)
         self._starts = np.cumsum([0, *(snapshot.files for snapshot in snapshots)])
 
-    def key(self, file: int) -> str:
-        """Return the name of a file as `web:src/app.py`."""
-        name = self._names[int(np.searchsorted(self._starts, file, "right")) - 1]
-        return f"{name}{REPOSITORY_SEPARATOR}{self.paths[file]}"
+    def repository(self, file: int) -> str:
+        """Return the name of the repository of a file."""
+        return self._names[int(np.searchsorted(self._starts, file, "right")) - 1]
 
     @cached_property
     def by_path(self) -> dict[str, int]:

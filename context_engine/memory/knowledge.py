@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
@@ -31,8 +31,9 @@ from context_engine.memory.memory_index import (
     take_best,
 )
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
+from context_engine.repo import JointService, qualify
 from context_engine.secrets import redact_file
-from context_engine.text import query_terms
+from context_engine.text import query_terms, unique
 from context_engine.timestamps import DAY_S, Now
 
 IMPORTERS_VERSION = b"8:"
@@ -72,8 +73,8 @@ class KnowledgeResults:
     warnings: tuple[str, ...]
 
 
-class Knowledge:
-    """What is known about one workspace. Thread-safe. `access` returns how much a path is used, 0 to 1."""
+class Knowledge(JointService):
+    """What is known about one workspace, or several. Thread-safe. `access` returns how much a path is used, 0 to 1."""
 
     def __init__(self, memories: Memories, *, now: Now, access: Callable[[str], float] | None = None) -> None:
         """Read nothing until it is needed."""
@@ -147,6 +148,8 @@ class Knowledge:
         Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters, or an unknown type;
         StorageBusy.
         """
+        if self.joined:
+            return _join_results({name: one.search(sought) for name, one in self.joined.items()}, sought.limit)
         _check(sought)
         entries, known = self._load_all()
         passing = {
@@ -182,6 +185,13 @@ class Knowledge:
         `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text that is too short to
         ask with. Raises: StorageBusy.
         """
+        if self.joined:
+            rows = [
+                row._replace(place=qualify(name, row.place))
+                for name, one in self.joined.items()
+                for row in one.recall(text, limit, None if files is None else self.select_own(name, files))
+            ]
+            return sorted(rows, key=lambda row: -row.score)[:limit]
         least, most = QUERY_CHARS
         query = " ".join(text.split())[:most]
         if len(query) < least:
@@ -247,6 +257,19 @@ class Knowledge:
         order = sorted(used.values())
         below = {score: place for place, score in reversed([*enumerate(order)])}
         return {number: below[score] / len(order) for number, score in used.items()}
+
+
+def _join_results(found: Mapping[str, KnowledgeResults], limit: int) -> KnowledgeResults:
+    """Return what was found in some repositories, by name, best first."""
+    results = [replace(result, project=name) for name, one in found.items() for result in one.results]
+    results.sort(key=lambda result: -result.score)
+    return KnowledgeResults(
+        results=tuple(results[:limit]),
+        total=sum(one.total for one in found.values()),
+        left_out=sum(one.left_out for one in found.values()),
+        engine="hybrid" if all(one.engine == "hybrid" for one in found.values()) else "lexical",
+        warnings=tuple(unique(warning for one in found.values() for warning in one.warnings)),
+    )
 
 
 def _check(sought: KnowledgeQuery) -> None:

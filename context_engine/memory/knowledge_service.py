@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from context_engine.context import ProjectKnowledge
 from context_engine.errors import BugError, Cancelled, ContextEngineError
@@ -26,7 +26,7 @@ from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
 from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.model import Query
 from context_engine.references import SymbolService
-from context_engine.repo import Git, Root, WorkspaceFiles
+from context_engine.repo import Git, JointService, Root, WorkspaceFiles
 from context_engine.search import FileUsage, SearchService, lower_thread_priority
 from context_engine.secrets import Redactor
 from context_engine.storage import STATE_FOLDER, RecordFolder, workspace_id
@@ -70,7 +70,7 @@ class KnowledgeDependencies:
     shared_records: SharedRecords | None = None
 
 
-class KnowledgeService:
+class KnowledgeService(JointService):
     """The knowledge of one Engine. Thread-safe; nothing is opened before it is needed.
 
     One thread of low priority derives the history, then discoveries in files and commits, then dates of issues. It
@@ -106,6 +106,14 @@ class KnowledgeService:
         self._interrupt = threading.Event()  # dates are left alone: there is something to read, or an end
         self._problem: ContextEngineError | None = None
 
+    @classmethod
+    def join(cls, services: Mapping[str, Self], absent: Mapping[str, str]) -> Self:
+        """Return what is known of several repositories; the history of each stays with it."""
+        joint = super().join(services, absent)
+        joint.knowledge = Knowledge.join({name: one.knowledge for name, one in services.items()}, absent)
+        joint._history = None
+        return joint
+
     # -- what is known --
 
     def get_project_knowledge(self, wait_s: float = WAIT_S) -> ProjectKnowledge:
@@ -113,10 +121,10 @@ class KnowledgeService:
 
         Wait up to `wait_s` for what was never derived here; what is missing then is said by `is_partial`.
         """
-        is_fresh = self._wait_until_fresh(wait_s)
+        are_fresh = [one._wait_until_fresh(wait_s) for one in self.members.values()]
         history = self._history or None  # an empty one says nothing
         predict = partial(self._predict_files, history) if history else None
-        return ProjectKnowledge(history, self.knowledge.recall, predict, is_partial=not is_fresh)
+        return ProjectKnowledge(history, self.knowledge.recall, predict, is_partial=not all(are_fresh))
 
     def history(self) -> FileHistory | None:
         """Return the history of the head after a moment's wait; None if there is none, or it is still being read."""
@@ -125,7 +133,8 @@ class KnowledgeService:
 
     def get_knowledge(self) -> Knowledge:
         """Return the knowledge, after a moment's wait for what was never derived here."""
-        self._wait_until_fresh()
+        for one in self.members.values():
+            one._wait_until_fresh()
         return self.knowledge
 
     def _predict_files(self, history: FileHistory, query: Query) -> Sequence[tuple[str, float]]:

@@ -23,7 +23,7 @@ from context_engine.memory.memory_file import LinkedFile, Memory
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
 from context_engine.model import FileOutline, RelPath
 from context_engine.repo import Root, read_bytes, read_file, size_and_mtime
-from context_engine.search import Question
+from context_engine.search import TaskText
 from context_engine.storage import UNSETTLED_NS, FileStamp, RecordFolder, prepare_type
 
 VERSION_CHARS = 12
@@ -273,7 +273,7 @@ def find_code_names(text: str) -> tuple[str, ...]:
     >>> find_code_names("Use `Order.total()`; amounts come from to_cents, never from floats.")
     ('Order', 'to_cents', 'total')
     """
-    question = Question.of(text)
+    question = TaskText(text)
     symbols = [name.name for name in question.every_name if name.kind != "path" and not name.is_dotted]
     return tuple(sorted({word for part in (*question.quoted, *symbols) for word in _NAME.findall(part)}))
 

@@ -52,7 +52,7 @@ from context_engine.plans.plan_events import PlanningStatus, planning_status
 from context_engine.plans.plan_json import PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan, check_version
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
-from context_engine.search import Question
+from context_engine.search import TaskText
 from context_engine.text import shorten_line
 
 NEAR_MAX = 3
@@ -308,7 +308,7 @@ class PlanFactory:
         answered: dict[str, tuple[ReferencePlace, ...]] = {}
         for question in plan.questions:
             if question.answer and question.id not in known:
-                found = resolve_names(Question.of(question.answer).names, self._sources().code)
+                found = resolve_names(TaskText(question.answer).names, self._sources().code)
                 answered[question.id] = tuple(one.places[0] for one in found if len(one.places) == 1)
         places = [place for row in answered.values() for place in row]
         evidence = [PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places]

@@ -27,7 +27,7 @@ from context_engine.context import (
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, Query
 from context_engine.plans.model import Plan, PlanStep
-from context_engine.search import Mention, Question
+from context_engine.search import Mention, TaskText
 from context_engine.text import LineSpan, count_lines, dotted_name, escape_line, merge_spans, slice_lines
 
 PACKET_TOKENS_MAX = 2_000
@@ -144,7 +144,7 @@ def _fill_packet(plan: Plan, step: PlanStep, code: Workspace, room: int, status:
     """Return a packet whose words, files and lines cost so much, and what it may cost as JSON."""
     number = plan.step_numbers()
     words = "\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks))
-    names = Question.of(f"{step.title}\n{step.description}").names
+    names = TaskText(f"{step.title}\n{step.description}").names
     references = _resolve(names, code)
     heads = _list_files(step, references, code)
     room -= estimate_max_tokens(words)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
 from context_engine.index import LiveIndex, ParsedFileCache, Snapshot
@@ -18,16 +20,19 @@ from context_engine.references.scip.edge_collection import ExternalEdges
 from context_engine.references.symbol_graph import SymbolDefinition, SymbolGraph
 from context_engine.references.unused_definitions import describe_search, find_unused
 from context_engine.repo import (
+    JointService,
     Root,
     WorkspaceFiles,
     is_sensitive,
     path_of_listing,
+    qualify,
+    qualify_rows,
     read_file,
     size_and_mtime,
     walk,
 )
 from context_engine.secrets import RedactedDocuments
-from context_engine.text import LineSpan, count_lines
+from context_engine.text import LineSpan, count_lines, dotted_name, unique
 
 IMPACT_DEPTH = 3
 """Levels of users that an impact follows: the functions that call what calls the users."""
@@ -35,8 +40,8 @@ SHIFTED_LINES_MAX = 50
 """A definition found within so many lines of its indexed place is taken for the same one."""
 
 
-class SymbolService:
-    """The definitions, uses and imports of one workspace. Thread-safe."""
+class SymbolService(JointService):
+    """The definitions, uses and imports of one workspace, or of several, each by itself. Thread-safe."""
 
     def __init__(self, root: Root, live: LiveIndex, parses: ParsedFileCache, edges: ExternalEdges) -> None:
         self._root = root
@@ -51,22 +56,28 @@ class SymbolService:
 
     def find(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
         """Find where a name is defined: exact, qualified or a glob. Raises: NotIndexed, InvalidPath."""
+        if self.joined:
+            found = self.ask_owners([path or ""], lambda one, own: one.find(name, kind=kind, path=own[0], limit=limit))
+            return self._join_found(found, name, limit)
         freshness = self._live.refresh()
         graph = self._newest_graph()
         if path in (None, "", "."):
             under = ""
         else:
             under = str(self._root.rel(path))
-        found = graph.definitions(name, kind=kind, under=under) or find_inherited_symbols(graph, name)
-        near = () if found else tuple(graph.near_names(name))
-        shown = tuple(self._definition(graph, defined) for defined in found[:limit])
-        return Found(shown, len(found), near, freshness)
+        defined = graph.definitions(name, kind=kind, under=under) or find_inherited_symbols(graph, name)
+        near = () if defined else tuple(graph.near_names(name))
+        shown = tuple(self._definition(graph, one) for one in defined[:limit])
+        return Found(shown, len(defined), near, freshness)
 
     def outline(self, path: str, *, details: bool = True) -> FileOutline:
         """Outline one file as it is now; without `details`, in half the time, definitions have no signature and no doc.
 
         Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied.
         """
+        if self.joined:
+            name, owner, own_path = self.find_owner(path)
+            return qualify(name, owner.outline(own_path, details=details))
         rel = self._root.rel(path)
         source = read_file(self._root, rel)
         language = self._parses.languages.detect(rel, source.data)
@@ -103,6 +114,10 @@ class SymbolService:
         The depth is 1 if none is given, and `IMPACT_DEPTH` for an impact. Uses that may mean something else are
         counted, and listed `with_possible`. Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
         """
+        if self.joined:
+            ask = partial(SymbolService.trace, direction=direction, depth=depth, with_possible=with_possible)
+            traces = self.ask_owners([target], lambda one, own: ask(one, own[0] or target, limit=limit))
+            return replace(self._join_traces(traces, limit), target=target)
         freshness = self._live.refresh()
         graph = self._newest_graph()
         if direction == "unused":
@@ -176,10 +191,15 @@ class SymbolService:
 
         This, `importers` and `files_named` follow a question that has looked for edits, so they do not look again.
         """
+        if self.joined:
+            name, owner, own_path = self.find_owner(path)
+            return [qualify(name, neighbor) for neighbor in owner.neighbors(own_path, span)]
         return NeighborFinder(self._newest_graph()).find(str(self._root.rel(path)), span)
 
     def files_named(self, *names: str) -> tuple[RelPath, ...]:
         """List the files whose path ends with the components of a name, sorted; works without an index."""
+        if self.joined:
+            return tuple(qualify_rows(self.ask_owners(names, lambda one, own: one.files_named(*own))))
         paths = self._paths(self._newest_graph)
         found = {path for name in names if (ending := name.strip("/")) for path in paths.by_suffix(ending)}
         return tuple(path_of_listing(file) for file in sorted(found) if not is_sensitive(file))
@@ -201,6 +221,30 @@ class SymbolService:
     def close(self) -> None:
         """Close the edges of other tools."""
         self._edges.close()
+
+    # -- several repositories --
+
+    def _join_found(self, found: Mapping[str, Found], name: str, limit: int) -> Found:
+        """Return what was found in some repositories, in the order of one: of that very name, then shallower first."""
+        last = dotted_name(name).strip(".").rpartition(".")[2]
+        rows = qualify_rows({project: one.definitions for project, one in found.items()})
+        rows.sort(key=lambda row: (row.name != last, row.qualified.count(".")))
+        near = [] if rows else unique(name for one in found.values() for name in one.near)
+        freshness = self.join_freshness({project: one.freshness for project, one in found.items()})
+        return Found(tuple(rows[:limit]), sum(one.total for one in found.values()), tuple(near), freshness)
+
+    def _join_traces(self, traces: Mapping[str, Trace], limit: int) -> Trace:
+        """Return the traces in some repositories, of which none leaves its own."""
+        edges = qualify_rows({name: one.edges for name, one in traces.items()})
+        return replace(
+            next(iter(traces.values())),
+            edges=tuple(edges[:limit]),
+            truncated=len(edges) > limit or any(one.truncated for one in traces.values()),
+            notes=tuple(unique(note for one in traces.values() for note in one.notes)),
+            freshness=self.join_freshness({name: one.freshness for name, one in traces.items()}),
+            possible=sum(one.possible for one in traces.values()),
+            tests=tuple(qualify_rows({name: one.tests for name, one in traces.items()})),
+        )
 
     # -- the graph --
 

@@ -12,6 +12,7 @@ from context_engine.errors import ContextEngineError, InvalidLineRange, InvalidP
 from context_engine.languages import Languages
 from context_engine.model import FileText, Skipped, TreeEntry
 from context_engine.repo import file_reader
+from context_engine.repo.joint_service import JointService, qualify
 from context_engine.repo.paths import Root
 from context_engine.repo.walker import Walk, walk
 from context_engine.secrets import RedactedDocument, RedactedDocuments, mark_searched
@@ -46,7 +47,7 @@ class WorkspaceFile:
 ReadFile = Callable[[str], WorkspaceFile | None]
 
 
-class WorkspaceFiles:
+class WorkspaceFiles(JointService):
     """The files of one workspace as they are now. Thread-safe."""
 
     def __init__(self, root: Root, languages: Languages, texts: RedactedDocuments) -> None:
@@ -63,6 +64,9 @@ class WorkspaceFiles:
 
         Raises: InvalidPath, AccessDenied, FileNotFound, BinaryFile, TooLarge, InvalidLineRange.
         """
+        if self.joined:
+            name, files, rest = self.find_owner(path)
+            return qualify(name, files.read(rest, first=first, last=last))
         rel = self.root.rel(path)
         is_part = first is not None or last is not None
         source = file_reader.read_file(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from context_engine.search.fuse import SCORE_DIGITS, WEIGHTS
     from context_engine.search.gram_index import GramIndex
     from context_engine.search.named_places import Mention, MentionKind
-    from context_engine.search.question import Question
+    from context_engine.search.question import Question, TaskText
     from context_engine.search.rankers import K1, B
-    from context_engine.search.search_service import HURRY_WAIT_S, SearchService, SearchState
+    from context_engine.search.search_service import SearchService
     from context_engine.search.searcher import Searcher
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.search.text_scanner import TextScanner

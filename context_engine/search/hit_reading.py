@@ -98,7 +98,8 @@ class HitReader:
     def _hit(self, place: Place, source: WorkspaceFile, chunk: Chunk) -> Hit:
         size, mtime_ns = (self._snapshot.file_column(name).item(place.file) for name in ("size", "mtime_ns"))
         is_stale = source.size != size or source.mtime_ns != mtime_ns
-        return Hit(chunk, place.score, place.why, is_stale, chance=place.chance, is_named=place.is_named)
+        project = self._snapshot.repository(place.file)
+        return Hit(chunk, place.score, place.why, is_stale, project, place.chance, place.is_named)
 
     def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
         snapshot = self._snapshot

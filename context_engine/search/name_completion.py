@@ -47,8 +47,9 @@ class NameCompleter:
 
     @cached_property
     def _files(self) -> list[tuple[str, str]]:
-        """(path in lower case, path) of every living file."""
-        return sorted((path.lower(), path) for path in self.snapshot.by_path)
+        """(path in its repository in lower case, path) of every living file."""
+        paths = self.snapshot.paths
+        return sorted((paths[file].lower(), path) for path, file in self.snapshot.by_path.items())
 
     @cached_property
     def _places(self) -> list[tuple[str, str]]:

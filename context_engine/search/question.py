@@ -65,7 +65,63 @@ TITLE, NAMED, LEAD, PROSE, CODE, LOG, NOISE = 1.0, 0.8, 0.4, 0.3, 0.25, 0.15, 0.
 in 62 % (evals/places)."""
 
 
-class Question:
+class TaskText:
+    """A text that may name code - a task, a step of a plan, a draft - and what it names, when that is asked for."""
+
+    def __init__(self, text: str) -> None:
+        """Take a text of any length."""
+        self.text = text
+
+    @property
+    def is_task(self) -> bool:
+        """Whether it begins as a task of a developer does, with a verb that asks for a change of code.
+
+        It may be in quotes, as `opencode run` puts it.
+
+        >>> [TaskText(text).is_task for text in ("Please fix the loop", "fix(core): keep it", '"Adding one"', "hm")]
+        [True, True, True, False]
+        """
+        match = _FIRST_WORD.match(self.text.lstrip(_QUOTES))
+        word = match[1].lower() if match else ""
+        plain = {word, *(word.removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
+        plain |= {f"{form}e" for form in plain} | {form[:-1] for form in plain if form[-1:] == form[-2:-1]}
+        return not _VERBS.isdisjoint(plain)
+
+    @property
+    def objective(self) -> str:
+        """The first sentence."""
+        text = _FENCE.sub("\n", _drop_lead_in(self.text)).strip()
+        first = re.split(r"(?<=[.!?])\s|\n", text, maxsplit=1)[0].strip()
+        return shorten_prose(first, OBJECTIVE_CHARS_MAX)
+
+    @property
+    def items(self) -> list[str]:
+        """The items of its lists, outside code fences."""
+        items = (match[1].rstrip() for match in _ITEM.finditer(_FENCE.sub("\n", self.text)))
+        return list(dict.fromkeys(shorten_prose(item, ITEM_CHARS_MAX) for item in items))[:ITEMS_MAX]
+
+    @property
+    def quoted(self) -> list[str]:
+        """The texts in backticks."""
+        return _QUOTED.findall(self.text)
+
+    @cached_property
+    def every_name(self) -> list[Mention]:
+        """All paths and symbols that it names, once each, in its order."""
+        return _find_mentions(self.text)
+
+    @property
+    def names(self) -> list[Mention]:
+        """The first of its names that are spelled as only code is."""
+        return [mention for mention in self.every_name if not mention.is_dotted][:NAMES_MAX]
+
+    @property
+    def dotted_names(self) -> list[Mention]:
+        """The first names that only dots mark: members and modules (typer.Argument), but also products (Asp.Net)."""
+        return [mention for mention in self.every_name if mention.is_dotted][:NAMES_MAX]
+
+
+class Question(TaskText):
     """A question as search and context read it.
 
     `words` are the unstemmed parts of its words with their weights, `hashes` and `weights` its terms. `symbol`: the
@@ -78,7 +134,7 @@ class Question:
 
     def __init__(self, text: str) -> None:
         """Read what search asks for."""
-        self.text = text
+        super().__init__(text)
         stripped = text.strip()
         passages = _split_passages(stripped)
         title = passages[0].text if passages else ""
@@ -133,58 +189,10 @@ class Question:
         return bool((self.weights >= TITLE).all())
 
     @property
-    def is_task(self) -> bool:
-        """Whether it begins as a task of a developer does, with a verb that asks for a change of code.
-
-        It may be in quotes, as `opencode run` puts it.
-
-        >>> [Question.of(text).is_task for text in ("Please fix the loop", "fix(core): keep it", '"Adding one"', "hm")]
-        [True, True, True, False]
-        """
-        match = _FIRST_WORD.match(self.text.lstrip(_QUOTES))
-        word = match[1].lower() if match else ""
-        plain = {word, *(word.removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
-        plain |= {f"{form}e" for form in plain} | {form[:-1] for form in plain if form[-1:] == form[-2:-1]}
-        return not _VERBS.isdisjoint(plain)
-
-    @property
     def telling_words(self) -> list[str]:
         """The words that may say something about code, in lower case."""
         words = dict.fromkeys(word.lower() for word in self.words)
         return [word for word in words if word not in STOP_WORDS and word not in CHATTER and len(word) > 1]
-
-    @property
-    def objective(self) -> str:
-        """The first sentence."""
-        text = _FENCE.sub("\n", _drop_lead_in(self.text)).strip()
-        first = re.split(r"(?<=[.!?])\s|\n", text, maxsplit=1)[0].strip()
-        return shorten_prose(first, OBJECTIVE_CHARS_MAX)
-
-    @property
-    def items(self) -> list[str]:
-        """The items of its lists, outside code fences."""
-        items = (match[1].rstrip() for match in _ITEM.finditer(_FENCE.sub("\n", self.text)))
-        return list(dict.fromkeys(shorten_prose(item, ITEM_CHARS_MAX) for item in items))[:ITEMS_MAX]
-
-    @property
-    def quoted(self) -> list[str]:
-        """The texts in backticks."""
-        return _QUOTED.findall(self.text)
-
-    @cached_property
-    def every_name(self) -> list[Mention]:
-        """All paths and symbols that it names, once each, in its order."""
-        return _find_mentions(self.text)
-
-    @property
-    def names(self) -> list[Mention]:
-        """The first of its names that are spelled as only code is."""
-        return [mention for mention in self.every_name if not mention.is_dotted][:NAMES_MAX]
-
-    @property
-    def dotted_names(self) -> list[Mention]:
-        """The first names that only dots mark: members and modules (typer.Argument), but also products (Asp.Net)."""
-        return [mention for mention in self.every_name if mention.is_dotted][:NAMES_MAX]
 
 
 def _greatest_of(pairs: Iterable[tuple[str, float]]) -> dict[str, float]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from context_engine.errors import ContextEngineError, InvalidArgument, NextStep, NotIndexed
-from context_engine.index import IndexService, StaticEncoder
+from context_engine.index import IndexService, Snapshot, StaticEncoder, UnionSnapshot
 from context_engine.model import Answer, Filter, Hit, Landmarks, Query
 from context_engine.references import no_index
-from context_engine.repo import ReadFile, WorkspaceFiles
+from context_engine.repo import JointService, ReadFile, WorkspaceFile, WorkspaceFiles, name_each
 from context_engine.search.file_usage import FileUsage
 from context_engine.search.hit_reading import HitReader, asks_for_comments
 from context_engine.search.name_completion import Completions
@@ -22,7 +22,7 @@ from context_engine.search.question import Question
 from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, explain_weakness
 from context_engine.search.repo_overview import find_landmarks
 from context_engine.search.reranking import rerank
-from context_engine.search.searcher import Place, Ranking, Searcher
+from context_engine.search.searcher import Place, Ranking, Searcher, Usage
 from context_engine.search.semantic_scores import ProviderVectors, SemanticRanker
 from context_engine.search.text_scanner import TextScanner
 from context_engine.text import format_count
@@ -81,8 +81,8 @@ class SearchState(NamedTuple):
         )
 
 
-class SearchService:
-    """Searches one workspace. Thread-safe; every answer is of one snapshot."""
+class SearchService(JointService):
+    """Searches one workspace, or several by one ranking. Thread-safe; every answer is of one snapshot."""
 
     def __init__(
         self,
@@ -107,6 +107,14 @@ class SearchService:
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
 
+    @classmethod
+    def join(cls, services: Mapping[str, Self], absent: Mapping[str, str]) -> Self:
+        """Return the search of several repositories, whose files are ranked together."""
+        joint = super().join(services, absent)
+        joint._meaning = next(iter(services.values()))._meaning
+        joint._lock, joint._searcher = threading.Lock(), None
+        return joint
+
     # -- ranking --
 
     def find(self, query: Query) -> Answer:
@@ -117,13 +125,15 @@ class SearchService:
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
         self.hurry(query.text)
-        state = self.state()
+        freshness = self._refresh()
+        state = self._state(freshness)
         if state is None:
-            return self._answer_without_index()
+            return self._answer_without_index(freshness)
         answer = state.answer(query)
         # An answer that says how many files were edited may show some of them; one that knows of none takes them in.
         stale = frozenset(str(hit.chunk.path) for hit in answer.hits if hit.stale and answer.freshness == "fresh")
-        if self._live.index_shown(stale) and (state := self.state()) is not None:
+        was_indexed = self.ask_owners(stale, lambda one, paths: one._live.index_shown(frozenset(paths)))
+        if any(was_indexed.values()) and (state := self.state()) is not None:
             answer = state.answer(query)
         return answer
 
@@ -132,9 +142,13 @@ class SearchService:
 
         Return whether they are all indexed. The same question is not waited for twice.
         """
+        until = time.monotonic() + wait_s
+        are_ready = [one._hurry(text, until) for one in self.members.values()]
+        return all(are_ready)
+
+    def _hurry(self, text: str, until: float) -> bool:
         if not self._live.is_long_run or text in self._hurried:
             return not self._live.is_building
-        until = time.monotonic() + wait_s
         question = Question.of(text)
         weights = {question.spelled: 1.0} if question.symbol else question.words
         rarest = sorted(weights, key=lambda word: (-weights[word], -len(word)))[:HURRIED_WORDS_MAX]
@@ -147,41 +161,66 @@ class SearchService:
         return False
 
     def state(self) -> SearchState | None:
-        """Return the current state after checking for edits; None without an index.
+        """Return the current state after checking for edits; None without an index."""
+        return self._state(self._refresh())
 
-        For ranking several workspaces together.
-        """
-        freshness = self._live.refresh()
+    def _refresh(self) -> str:
+        """Check for edits, and return how fresh a snapshot is that is read after this."""
+        freshness = {name: one._live.refresh() for name, one in self.members.items()}
+        for name, one in self.joined.items():
+            if one._live.snapshot() is None and not one._live.is_building:
+                freshness[name] = "no index"
+        return self.join_freshness(freshness)
+
+    def _state(self, freshness: str) -> SearchState | None:
         searcher = self.searcher()
         if searcher is None:
             return None
-        return SearchState(searcher, self.files.load, freshness, self._live.last_error or "")
+        errors = {name: error for name, one in self.members.items() if (error := one._live.last_error)}
+        return SearchState(searcher, self._load, freshness, "; ".join(name_each(errors)))
+
+    def _load(self, path: str) -> WorkspaceFile | None:
+        _, owner, path_in_it = self.find_owner(path)
+        return owner.files.load(path_in_it)
 
     def searcher(self) -> Searcher | None:
         """Return the searcher of the newest snapshot, kept until another is published; None without an index."""
-        snapshot = self._live.snapshot()
+        snapshots = {name: snapshot for name, one in self.members.items() if (snapshot := one._live.snapshot())}
         with self._lock:
+            known = self._searcher
+            snapshot = self._unite(snapshots) if self.joined else snapshots.get("")
             if snapshot is None:
                 self._searcher = None
-                return None
-            if self._searcher is None or self._searcher.snapshot is not snapshot:
-                self._searcher = Searcher(snapshot, self._meaning, self._access.ranking_scores, previous=self._searcher)
+            elif known is None or known.snapshot is not snapshot:
+                previous = None if self.joined else known  # repositories may share a path
+                self._searcher = Searcher(snapshot, self._meaning, self._usage, previous)
             return self._searcher
+
+    def _unite(self, snapshots: Mapping[str, Snapshot]) -> Snapshot | None:
+        """Return the snapshots as one, which is kept until one of them is another; None if there is none."""
+        known = self._searcher.snapshot if self._searcher else None
+        if isinstance(known, UnionSnapshot) and known.parts == snapshots:
+            return known
+        return UnionSnapshot(snapshots) if snapshots else None
+
+    def _usage(self) -> Usage:
+        return {name: one._access.ranking_scores() for name, one in self.members.items()}
 
     def forget(self) -> None:
         """Release the snapshot of an index that is about to be deleted."""
         with self._lock:
             self._searcher = None
 
-    def _answer_without_index(self) -> Answer:
-        if not self._live.is_building:
-            raise NotIndexed(
-                "this workspace has no index yet",
-                next_steps=NextStep("index_workspace", "to build it; that takes seconds"),
-                details={"last_error": self._live.last_error} if self._live.last_error else {},
-            )
-        reason = "the index is being built: ask again in a moment"
-        return Answer((), "lexical", self._live.describe_freshness(), 0, reason, ())
+    def _answer_without_index(self, freshness: str) -> Answer:
+        lives = [one._live for one in self.members.values()]
+        if any(live.is_building for live in lives):
+            return Answer((), "lexical", freshness, 0, "the index is being built: ask again in a moment", ())
+        errors = [live.last_error for live in lives if live.last_error]
+        raise NotIndexed(
+            "none of these repositories has an index yet" if self.joined else "this workspace has no index yet",
+            next_steps=NextStep("index_workspace", "to build it; that takes seconds"),
+            details={"last_error": "; ".join(errors)} if errors else {},
+        )
 
     # -- overview and completion --
 

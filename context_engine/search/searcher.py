@@ -14,6 +14,7 @@ import numpy as np
 
 from context_engine.index import ROLES, Snapshot, term_hashes
 from context_engine.model import CHUNK_KINDS, Filter, Query
+from context_engine.repo import qualify
 from context_engine.search import fuse
 from context_engine.search.file_usage import boost
 from context_engine.search.filters import FilterMasks
@@ -53,6 +54,10 @@ PRIORS: Mapping[str, float] = {
     "data": 0.7,
 }
 """By the role of a file. At 0.7 for data, workflows and tables give way to code: 0.005 NDCG on commits (evals/wide)."""
+
+
+Usage = Mapping[str, Mapping[str, float]]
+"""How much each path is used, 0 to 1, by the name of its repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +101,10 @@ class Searcher:
         self,
         snapshot: Snapshot,
         meaning: SemanticRanker | None = None,
-        used: Callable[[], Mapping[str, float]] = dict,
+        used: Callable[[], Usage] = dict,
         previous: Searcher | None = None,
     ) -> None:
-        """Prepare a snapshot. `used` returns how much each path is used, 0 to 1.
+        """Prepare a snapshot. `used` returns how much each path of each repository is used, 0 to 1.
 
         `previous`: the searcher of the snapshot before, of the same workspace.
         """
@@ -109,7 +114,7 @@ class Searcher:
         self.masks = FilterMasks(self.view)
         self.names = NameCompleter(snapshot)
         self._used = used
-        self._boosts: tuple[Mapping[str, float], Floats] = ({}, np.ones(0, np.float32))
+        self._boosts: tuple[Usage, Floats] = ({}, np.ones(0, np.float32))
 
     def rank(self, query: Query, *, role_power: float = 1.0) -> Ranking:
         """Return the places worth reading for a query, best first.
@@ -121,7 +126,7 @@ class Searcher:
         if role_power != 1.0:
             prior = np.power(prior, np.float32(role_power))
         used = self._used()
-        if used:
+        if any(used.values()):
             prior = prior * self._compute_boosts(used)
         allowed = self.masks.of(query.filter)
         return search(self.view, query, question, allowed, prior, meaning=self.meaning)
@@ -132,14 +137,15 @@ class Searcher:
         frequency = self.snapshot.matches("body", term_hashes(stem_all(words))).frequency
         return tuple(word for word, count in zip(words, frequency.tolist(), strict=True) if not count)
 
-    def _compute_boosts(self, used: Mapping[str, float]) -> Floats:
+    def _compute_boosts(self, used: Usage) -> Floats:
         """Return the boost of each file by its usage; computed again when the scores changed."""
         known, boosts = self._boosts
-        if known is not used:
+        if known != used:
             boosts = np.ones(self.snapshot.files, np.float32)
-            for path, share in used.items():
-                if (file := self.snapshot.by_path.get(path)) is not None:
-                    boosts[file] = boost(share)
+            for name, shares in used.items():
+                for path, share in shares.items():
+                    if (file := self.snapshot.by_path.get(qualify(name, path))) is not None:
+                        boosts[file] = boost(share)
             self._boosts = used, boosts
         return boosts
 

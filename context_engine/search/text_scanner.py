@@ -9,8 +9,9 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from context_engine.errors import InvalidArgument, SearchTimeout
 from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
@@ -18,6 +19,7 @@ from context_engine.repo import (
     FileLister,
     FileListing,
     GrepRequest,
+    JointService,
     LineStart,
     LineWindow,
     MatchedLine,
@@ -26,6 +28,8 @@ from context_engine.repo import (
     TextEngine,
     WalkedFile,
     near_names,
+    qualify,
+    qualify_rows,
     read_lines_at,
 )
 from context_engine.search.gram_index import GramIndex
@@ -56,8 +60,8 @@ class _CachedScan(NamedTuple):
     scan: Scan
 
 
-class TextScanner:
-    """Searches the text of one workspace. Thread-safe. `engine` is called at the first search."""
+class TextScanner(JointService):
+    """Searches the text of one workspace, or of several. Thread-safe. `engine` is called at the first search."""
 
     def __init__(
         self,
@@ -89,6 +93,10 @@ class TextScanner:
 
         Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Cancelled.
         """
+        if self.joined:
+            ask = partial(TextScanner.scan, definitions=definitions, progress=progress, cancel=cancel)
+            scans = self.ask_owners([query.under], lambda one, own: ask(one, query=replace(query, under=own[0] or ".")))
+            return _join_scans(scans)
         on_progress = progress or (lambda _: None)
         under = self._check_query(query)
         on_progress(Progress("listing", 0, 0))
@@ -123,6 +131,9 @@ class TextScanner:
         cancel: threading.Event | None = None,
     ) -> dict[RelPath, list[TextLine]]:
         """Return the lines of some matches with `context` lines on either side, each line once. Raises: as `scan`."""
+        if self.joined:
+            ask = partial(TextScanner.lines, query=query, context=context, chars_max=chars_max, cancel=cancel)
+            return self._ask_for_lines(parts, lambda one, own: ask(one, parts=own))
         patience = SearchDeadline.of(cancel)
         request = _build_request(query)
         most_taken = max((part.take for part in parts), default=0)
@@ -139,6 +150,9 @@ class TextScanner:
         self, query: TextQuery, parts: Sequence[TextPart], *, chars_max: int, cancel: threading.Event | None = None
     ) -> dict[RelPath, list[TextLine]]:
         """Return the first lines of some files with each keyword, one row for each pair. Raises: as `scan`."""
+        if self.joined:
+            ask = partial(TextScanner.keyword_lines, query=query, chars_max=chars_max, cancel=cancel)
+            return self._ask_for_lines(parts, lambda one, own: ask(one, parts=own))
         patience, paths = SearchDeadline.of(cancel), [part.path for part in parts]
         most = max((part.take for part in parts), default=0)
         found: dict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
@@ -246,6 +260,16 @@ class TextScanner:
             return "no file of the workspace passes the globs", step
         return "there is no text file here", "list_directory lists the files."
 
+    # -- several repositories --
+
+    def _ask_for_lines(
+        self, parts: Sequence[TextPart], ask: Callable[[Self, list[TextPart]], dict[RelPath, list[TextLine]]]
+    ) -> dict[RelPath, list[TextLine]]:
+        """Ask each repository for the lines of its own files; return them in the order of `parts`."""
+        answers = self.ask_owners(parts, ask)
+        found = {qualify(name, path): lines for name, own in answers.items() for path, lines in own.items()}
+        return {part.path: found.get(part.path, []) for part in parts}
+
     # -- counting --
 
     def _count_lines(
@@ -290,6 +314,21 @@ class TextScanner:
             return read_lines_at(self._root.confined, path, spots, chars_max, redact)
         except OSError:  # deleted meanwhile: the totals still count it
             return []
+
+
+def _join_scans(scans: Mapping[str, Scan]) -> Scan:
+    """Return what was found in some repositories, by name; why nothing was is what the first one says."""
+    files = qualify_rows({name: scan.files for name, scan in scans.items()})
+    name, first = next(iter(scans.items()))
+    return replace(
+        first,
+        files=tuple(sorted(files, key=lambda file: file.path)),
+        files_searched=sum(scan.files_searched for scan in scans.values()),
+        is_complete=all(scan.is_complete for scan in scans.values()),
+        under=qualify(name, first.under) if len(scans) == 1 else "",
+        reason="" if files else first.reason,
+        next_step="" if files else first.next_step,
+    )
 
 
 def _build_request(query: TextQuery, text: str = "") -> GrepRequest:

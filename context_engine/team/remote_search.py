@@ -19,7 +19,6 @@ from pathspec import GitIgnoreSpec
 from context_engine.context import Workspace
 from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.index import (
-    REPOSITORY_SEPARATOR,
     SCHEMA_VERSION,
     Matches,
     Snapshot,
@@ -96,10 +95,9 @@ class CandidateSnapshot(Snapshot):
         self.living_files = corpus.files
         self.living_chunks = corpus.chunks
 
-    def key(self, file: int) -> str:
-        """Return the name of a file as `github.com/team/app:src/app.py`."""
-        repository = self.candidates[file].repository.partition("/")[2]
-        return f"{repository}{REPOSITORY_SEPARATOR}{self.paths[file]}"
+    def repository(self, file: int) -> str:
+        """Return the name of the repository of a file, as `github.com/team/app`."""
+        return self.candidates[file].repository.partition("/")[2]
 
     @cached_property
     def by_path(self) -> dict[str, int]:
@@ -144,10 +142,8 @@ class RemoteSearch(SearchService):
         behind = f"; {format_count(outdated, 'repository', 'repositories')} being published" if outdated else ""
         freshness = f"as published on {self._store.name}{behind}"
         answer = SearchState(searcher, reader.read, freshness, prepare=reader.fetch).answer(query)
-        projects = (hit.chunk.path.partition(REPOSITORY_SEPARATOR)[0] for hit in answer.hits)
-        hits = tuple(replace(hit, project=project) for hit, project in zip(answer.hits, projects, strict=True))
-        if hits or query.filter.is_empty:
-            return replace(answer, hits=hits)
+        if answer.hits or query.filter.is_empty:
+            return answer
         return replace(answer, reason="nothing that passes the filter matches the query", near_tags=())
 
     def candidates(self, query: Query) -> CandidateSnapshot:

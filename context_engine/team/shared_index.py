@@ -21,10 +21,15 @@ import msgspec
 import numpy as np
 
 from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable, StoreUnusable
-from context_engine.index import SCHEMA_VERSION, EmbeddedStore, segment
-from context_engine.index.embedded_store import EmbeddedWriter, translate_disk_errors
-from context_engine.index.index_seeding import copy_index
-from context_engine.index.snapshot import Snapshot
+from context_engine.index import (
+    SCHEMA_VERSION,
+    EmbeddedStore,
+    EmbeddedWriter,
+    Snapshot,
+    copy_index,
+    segment,
+    translate_disk_errors,
+)
 from context_engine.repo import ReadFile
 from context_engine.settings import Settings
 from context_engine.storage import make_private_folder

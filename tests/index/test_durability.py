@@ -141,7 +141,7 @@ READER = """
     root, until = Path(sys.argv[1]), time.time() + float(sys.argv[2])
     asked, wrong = 0, []
     with open_engine(root, staleness_ms=600_000) as engine:
-        engine.index.live.refresh = lambda: None  # this one only reads
+        engine.index.live.refresh = lambda: "fresh"  # this one only reads
         engine.index.live.index_shown = lambda paths: False
         while time.time() < until:
             answer = engine.search.find(Query("zebra part", limit=400, chunks_per_file=1))

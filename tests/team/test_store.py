@@ -119,10 +119,10 @@ def test_doctor_names_the_store_and_not_the_index_as_the_trouble(cut_off: Path) 
     assert by_part["index"]["verdict"] == "ok"
 
 
-def test_tools_say_that_the_store_is_missing_from_their_answer(cut_off: Path) -> None:
+def test_answers_need_no_store_and_the_tools_for_the_index_say_that_it_is_missing(cut_off: Path) -> None:
     with open_engine(cut_off, store_url=DEAD, embedder="none") as engine:
         engine.index.update()
-        assert ", without the shared store" in tools.call(engine, "search_code", {"query": "lion"}).text
+        assert tools.call(engine, "search_code", {"query": "lion"}).text.startswith("lexical · fresh\n")
         row = json.loads(tools.call(engine, "index_status", {}).text)
         assert row["next"].startswith(STEP)
         assert STEP in json.loads(tools.call(engine, "index_workspace", {}).text)["warning"]

@@ -11,7 +11,7 @@ from context_engine.context import resolve_names
 from context_engine.languages import resolve_import
 from context_engine.review.checks.change_checks import list_named_imports
 from context_engine.review.validation.validation_request import report
-from context_engine.search import Question
+from context_engine.search import TaskText
 
 if TYPE_CHECKING:
     from context_engine.context import Workspace
@@ -40,7 +40,7 @@ ReadText = Callable[[str], str | None]
 
 def find_unknown_names(text: str, workspace: Workspace) -> Iterator[Finding]:
     """Report files and symbols that a text names and the workspace does not have, with the nearest names."""
-    for reference in resolve_names(Question(text).names, workspace):
+    for reference in resolve_names(TaskText(text).names, workspace):
         if not reference.is_missing:
             continue
         start = text.find(reference.text)
