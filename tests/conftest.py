@@ -26,6 +26,8 @@ sys.dont_write_bytecode = False
 _HOME = tempfile.TemporaryDirectory(prefix="ctx-tests-", ignore_cleanup_errors=True)
 for _variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
     os.environ[_variable] = f"{_HOME.name}/{_variable}"
+for _variable in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):  # there may be a global ignore file, or signing
+    os.environ[_variable] = os.devnull
 
 # No test starts a daemon that outlives it; those of the daemon say so themselves.
 os.environ["CTX_DAEMON"] = "0"

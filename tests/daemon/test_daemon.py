@@ -22,8 +22,9 @@ from context_engine.daemon import DaemonClient, RuntimeFolder, ask_daemon, proce
 from context_engine.engine import Engine
 from context_engine.settings import Settings
 from tests.support import preloaded
-from tests.support.daemons import HERE, DaemonHome, is_running, wait_for
+from tests.support.daemons import HERE, DaemonHome, is_running
 from tests.support.trees import tree
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests look at processes in /proc")
 KILLS = int(os.environ.get("CTX_TEST_DAEMON_KILLS", "3"))
@@ -175,9 +176,9 @@ def test_ten_commands_at_once_start_one_daemon_and_none_outlives_its_stop(home: 
     assert [each.returncode for each in done] == [0] * 10
     assert len({each.stdout for each in done}) == 1
     pid = home.wait_ready()
-    wait_for(lambda: home.pids() == {pid})
+    until(lambda: home.pids() == {pid})
     assert home.ctx("daemon", "stop").stdout == f"stopped {pid}\n"
-    wait_for(lambda: not home.pids())
+    until(lambda: not home.pids())
     assert home.files() == {"daemon.log"}
     assert home.ctx("daemon", "stop").returncode == 1
 
@@ -194,7 +195,7 @@ def test_a_killed_daemon_loses_no_answer_and_hinders_no_start(home: DaemonHome, 
             done = [each.result() for each in asked]
         assert [(each.returncode, each.stdout) for each in done] == [(0, wanted)] * 3
         home.end()
-        wait_for(lambda: not home.pids())
+        until(lambda: not home.pids())
 
 
 def test_a_stopped_process_keeps_a_client_waiting_only_for_its_deadline(home: DaemonHome) -> None:
@@ -219,7 +220,7 @@ def test_other_settings_have_a_daemon_of_their_own(home: DaemonHome) -> None:
     assert process_key(home.env | {"CTX_ASSIST_KEY_VARIABLE": "A", "A": "1"}) != process_key(
         home.env | {"CTX_ASSIST_KEY_VARIABLE": "A", "A": "2"}
     )
-    wait_for(lambda: is_running(first))
+    until(lambda: is_running(first))
     home.env = other
     assert home.ask(kind="status") is None
 
@@ -246,7 +247,7 @@ def own_daemon(*, idle_s: float = 60.0, rests_s: float = 0.0, key: str = "") -> 
 
 def test_an_unused_daemon_ends_by_itself(home: DaemonHome) -> None:
     with preloaded.Popen(own_daemon(idle_s=0.3), env=home.env, stdout=subprocess.PIPE) as process:
-        answer = wait_for(lambda: home.ask(kind="echo", text="é"))
+        answer = until(lambda: home.ask(kind="echo", text="é"))
         assert answer == {"kind": "echo", "text": "é"}
         assert home.ask(kind="other") == {"state": "unknown", "kind": "other"}
         assert process.stdout
@@ -256,7 +257,7 @@ def test_an_unused_daemon_ends_by_itself(home: DaemonHome) -> None:
 
 def test_a_stop_is_answered_however_soon_the_daemon_ends(home: DaemonHome) -> None:
     with preloaded.Popen(own_daemon(rests_s=5), env=home.env, stdout=subprocess.DEVNULL) as process:
-        pid = wait_for(lambda: home.ask(kind="status", ready=True))["pid"]
+        pid = until(lambda: home.ask(kind="status", ready=True))["pid"]
         assert home.ctx("daemon", "stop").stdout == f"stopped {pid}\n"
         assert home.ask(kind="status") is None
         assert process.wait() == 0
@@ -269,9 +270,9 @@ def test_a_daemon_whose_program_is_replaced_ends_at_the_next_request(home: Daemo
     env = home.env | {"PYTHONPATH": str(program.parent)}
     with preloaded.Popen(own_daemon(key="replaced"), env=env, cwd=tmp_path, stdout=subprocess.PIPE) as process:
         try:
-            wait_for(lambda: ask_daemon({"kind": "echo"}, 5.0, env=env, key="replaced"))
+            until(lambda: ask_daemon({"kind": "echo"}, 5.0, env=env, key="replaced"))
             (program / "daemon" / "runtime_folder.py").touch()
-            wait_for(lambda: ask_daemon({"kind": "echo"}, 5.0, env=env, key="replaced") is None)
+            until(lambda: ask_daemon({"kind": "echo"}, 5.0, env=env, key="replaced") is None)
             assert process.stdout
             assert process.stdout.read() == b"True\n"
         finally:
@@ -289,7 +290,7 @@ def test_the_daemon_goes_on_with_an_index_that_a_command_began(warm: DaemonHome,
     root = tree(tmp_path / "begun", FILES)
     assert warm.ask(kind="index", root=str(root)) == {"root": str(root)}
     with Engine.open(root, settings=Settings(cache_folder=Path(warm.env["CTX_CACHE_FOLDER"]))) as engine:
-        wait_for(engine.index.is_complete)
+        until(engine.index.is_complete)
     assert "shop/till.py" in warm.ctx("symbol", "add_up", cwd=root).stdout
 
 

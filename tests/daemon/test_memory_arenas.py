@@ -7,7 +7,6 @@ import platform
 import re
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import httpx2
 import pytest
 
 from tests.support.trees import tree
+from tests.support.waiting import until
 
 needs_glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 ALLOCATING_THREADS = """
@@ -80,8 +80,7 @@ def test_a_server_over_http_has_no_arena_for_each_thread(
         try:
             line = next(line for line in process.stderr if "serving" in line)
             address = re.findall(r"http://\S+:\d+", line)[0]
-            while httpx2.get(f"{address}/ready").status_code != 200:
-                time.sleep(0.1)
+            until(lambda: httpx2.get(f"{address}/ready").status_code == 200)
             assert (count_thread_arenas(process.pid) == 0) == is_one
         finally:
             process.kill()

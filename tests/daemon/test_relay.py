@@ -18,8 +18,9 @@ import pytest
 
 from tests.daemon.test_daemon import FILES
 from tests.e2e.wire import Wire
-from tests.support.daemons import DaemonHome, wait_for
+from tests.support.daemons import DaemonHome
 from tests.support.trees import tree
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests look at processes in /proc")
 KILLS = int(os.environ.get("CTX_TEST_DAEMON_KILLS", "3"))
@@ -111,7 +112,7 @@ def test_ten_clients_of_one_repository_share_one_engine_and_nothing_else(home: D
         found = status(home)
         assert found["sessions"] == 10
         assert found["roots"] == [str(shop)]
-    wait_for(lambda: status(home)["sessions"] == 0)
+    until(lambda: status(home)["sessions"] == 0)
 
 
 def test_the_limits_of_one_client_are_not_those_of_another(home: DaemonHome, shop: Path) -> None:
@@ -183,5 +184,5 @@ def test_no_call_is_lost_when_the_daemon_is_killed(home: DaemonHome, tmp_path: P
             assert wire.ask("tools/list")["result"]["tools"]
             assert len(wire.lines) == len({json.loads(line).get("id") for line in wire.lines})
             assert wire.end() == 0
-        wait_for(lambda: not home.pids())
+        until(lambda: not home.pids())
     home.start()

@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.conftest import planted
 from tests.e2e.wire import HERE, PATIENCE_S, Wire, told
 from tests.support import preloaded
-from tests.support.daemons import wait_for
+from tests.support.waiting import until
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SEED_SHAPE = {"id", "chunk_type", "title", "text", "tags", "metadata", "created_at", "updated_at"}
@@ -41,7 +41,7 @@ def wire(root: Path, folder: Path) -> Iterator[Wire]:
     """A server of the workspace that serves them, too."""
     with Wire(root, options=["--profile", "all", "--chunks-dir", str(folder)]) as wire:
         wire.shake_hands()
-        wait_for(lambda: told(wire, "index_status")["state"] == "ready")
+        until(lambda: told(wire, "index_status")["state"] == "ready")
         yield wire
         assert wire.end() == 0
 
@@ -99,18 +99,18 @@ def test_a_file_that_is_written_anew_answers_by_itself_and_a_broken_one_keeps_wh
 ) -> None:
     whole = (folder / "code-data.json").read_bytes()
     put(folder, "code-data.json", {"id": "n1", "title": "NEW_LIMIT", "text": f"NEW_LIMIT = 3  # token {KEY}"})
-    wait_for(lambda: "NEW_LIMIT" in titles(wire, "new limit"))
+    until(lambda: "NEW_LIMIT" in titles(wire, "new limit"))
     assert KEY not in wire.text("cortex_search", query="new limit")
 
     (folder / "code-data.json").write_text('[{"id": "n2"')
-    wait_for(lambda: "freshness" in told(wire, "cortex_search", query="new limit"))
+    until(lambda: "freshness" in told(wire, "cortex_search", query="new limit"))
     assert "code-data.json" in told(wire, "index_status")["chunk_files"]["problem"]
     assert "NEW_LIMIT" in titles(wire, "new limit")
 
     (folder / "code-data.json").write_bytes(whole)
-    wait_for(lambda: "NEW_LIMIT" not in titles(wire, "new limit"))
+    until(lambda: "NEW_LIMIT" not in titles(wire, "new limit"))
     assert "problem" not in told(wire, "index_status")["chunk_files"]
-    wait_for(lambda: news(wire)[-1]["ok"])
+    until(lambda: news(wire)[-1]["ok"])
     assert [line["ok"] for line in news(wire)] == [True, True, False, True]
 
 
@@ -123,7 +123,7 @@ def test_a_missing_folder_or_unfit_vectors_end_the_start_with_one_line(
     for named, words in ((tmp_path / "none", "there is no folder"), (tmp_path, "vectors of 3 numbers where 2 belong")):
         with Wire(root, env={"CTX_LOG_LEVEL": "off"}, options=["--chunks-dir", str(named), *http]) as wire:
             assert wire.process.wait(timeout=PATIENCE_S) == 1
-            wait_for(lambda wire=wire: bool(wire.log))
+            until(lambda wire=wire: bool(wire.log))
             (line,) = wire.log
         assert line.startswith("ctx serve: ")
         assert words in line

@@ -17,7 +17,7 @@ from context_engine import tools
 from context_engine.cli.app import app
 from tests.e2e.conftest import planted
 from tests.e2e.wire import HERE, Wire, told
-from tests.support.daemons import wait_for
+from tests.support.waiting import until
 
 NO_HABITS = {"CTX_ACCESS_SCORING": "false", "CTX_SESSION_MEMORY": "false"}
 """Else what is read counts a little more in what is asked later, as another document wants it."""
@@ -44,7 +44,7 @@ def wire(root: Path, own_places: None) -> Iterator[Wire]:
     """One session for all; its index is ready, and every tool is listed."""
     with Wire(root, env=NO_HABITS, options=["--profile", "all"]) as wire:
         wire.shake_hands()
-        wait_for(lambda: told(wire, "index_status")["state"] == "ready")
+        until(lambda: told(wire, "index_status")["state"] == "ready")
         yield wire
         assert wire.end() == 0
 
@@ -180,7 +180,7 @@ def test_no_call_depends_on_the_calls_or_the_session_before_it(root: Path, wire:
     assert again == first
     with Wire(root, env=NO_HABITS) as other:
         other.shake_hands()
-        wait_for(lambda: told(other, "codebase_retrieval", query="order")["freshness"] == "fresh")
+        until(lambda: told(other, "codebase_retrieval", query="order")["freshness"] == "fresh")
         assert [answered(other, name, arguments) for name, arguments in ASKED] == first
 
 
@@ -192,7 +192,7 @@ def answered(wire: Wire, name: str, arguments: dict[str, Any]) -> str:
 def test_a_server_that_is_killed_loses_nothing(repository: Path) -> None:
     with Wire(repository) as wire:
         wire.shake_hands()
-        wait_for(lambda: told(wire, "index_status")["state"] == "ready")
+        until(lambda: told(wire, "index_status")["state"] == "ready")
         asked = {"query": "where are passwords hashed"}
         before = told(wire, "codebase_retrieval", **asked)
         wire.process.kill()
@@ -223,12 +223,12 @@ def typed(root: Path, name: str, arguments: dict[str, Any]) -> str:
 
 def test_an_edit_is_found_without_asking_for_it(wire: Wire, root: Path) -> None:
     (root / "till" / "refund.py").write_text('def refund_customer(order):\n    """Give the money back."""\n')
-    wait_for(lambda: "till/refund.py" in wire.text("codebase_retrieval", query="refund customer", profile="fast"))
+    until(lambda: "till/refund.py" in wire.text("codebase_retrieval", query="refund customer", profile="fast"))
 
 
 def test_the_index_is_cleared_only_on_purpose_and_built_again(wire: Wire) -> None:
     assert wire.call("clear_index")["isError"]
-    wait_for(lambda: not wire.call("clear_index", confirm=True)["isError"])  # busy while an edit is taken in
+    until(lambda: not wire.call("clear_index", confirm=True)["isError"])  # busy while an edit is taken in
     assert told(wire, "index_workspace")["files"] >= 7
     assert told(wire, "codebase_retrieval", query="hash password")["results"]
 

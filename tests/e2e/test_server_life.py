@@ -22,7 +22,8 @@ from context_engine.server.stdio_session import LINE_BYTES_MAX
 from tests.e2e.conftest import planted
 from tests.e2e.wire import HERE, MODERN, Wire, told
 from tests.support import preloaded
-from tests.support.daemons import wait_for
+from tests.support.children import HANGS
+from tests.support.waiting import until
 
 ENDED_S = 60.0
 """Two seconds are what we promise and bench/start.py measures; a machine that runs other tests beside gets more."""
@@ -190,7 +191,7 @@ def test_the_process_ends_when_its_client_goes_away(
 def test_the_watcher_ends_with_the_server(repository: Path) -> None:
     with Wire(repository) as wire:
         wire.shake_hands()
-        wait_for(lambda: told(wire, "index_status")["watcher"] == "running")
+        until(lambda: told(wire, "index_status")["watcher"] == "running")
         server = wire.process.pid
         assert wire.end() == 0
         assert read_process(server) is None
@@ -209,12 +210,12 @@ def test_the_process_ends_while_a_call_runs(repository: Path) -> None:
         assert process.wait(timeout=ENDED_S) == 0
 
 
-CLIENT = """
-import subprocess, sys, time
+CLIENT = f"""
+import subprocess, sys
 server = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 print(server.pid, flush=True)
 print(server.stderr.readline(), flush=True)
-time.sleep(600)
+{HANGS}
 """
 WRAPPERS = [pytest.param([], id="its parent"), pytest.param(["sh", "-c", '"$@"; true', "sh"], id="a wrapper between")]
 
@@ -235,7 +236,7 @@ def test_the_process_ends_when_its_client_is_killed_and_the_input_stays_open(
         assert read_process(server)
         client.kill()
         client.wait()
-        wait_for(lambda: read_process(server) is None)
+        until(lambda: read_process(server) is None)
 
 
 def child_of(pid: int) -> int:
@@ -257,12 +258,12 @@ def test_no_process_of_ours_outlives_a_server_that_is_killed(tmp_path: Path) -> 
         (root / f"more_{number}.py").write_text(f"def more_{number}(): ...\n" * 50)
     with Wire(root, {"CTX_WORKERS": "2"}) as wire:
         wire.shake_hands()
-        wait_for(lambda: told(wire, "index_status")["state"] == "ready")
+        until(lambda: told(wire, "index_status")["state"] == "ready")
         workers = children_of(wire.process.pid)
         assert len(workers) == 2
         wire.process.kill()
         wire.process.wait()
-        wait_for(lambda: not any(read_process(worker) for worker in workers))
+        until(lambda: not any(read_process(worker) for worker in workers))
 
 
 # -- what goes out ------------------------------------------------------------------------------------------------

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from tests.support.databases import forbid, new_database
-from tests.support.sharing import PATIENCE_S, Worker, place, worker
+from tests.support.sharing import Worker, place, worker
 from tests.support.trees import commit, tree
+from tests.support.waiting import until
 
 PLAN = {"goal": "Money in cents", "steps": [{"title": "Count in cents", "acceptance_criteria": ["no float is left"]}]}
 
@@ -41,11 +41,12 @@ def call(machine: Worker, tool: str, token: str = "writer", **arguments: Any) ->
 
 def soon(machine: Worker, tool: str, wanted: str, **arguments: Any) -> str:
     """What a machine says as soon as it has heard of something: it looks once a second."""
-    until = time.monotonic() + PATIENCE_S
-    while wanted not in (said := machine.call("writer", tool, project="till", **arguments)):
-        assert time.monotonic() < until, said
-        time.sleep(0.1)
-    return said
+
+    def look() -> str:
+        said = machine.call("writer", tool, project="till", **arguments)
+        return said if wanted in said else ""
+
+    return until(look)
 
 
 def test_a_plan_made_here_is_approved_there_and_carried_out_here(machines: tuple[Worker, Worker]) -> None:

@@ -10,15 +10,11 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
-import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.support import preloaded
+from tests.support.children import child, killed
 from tests.support.edits import contents, editing, version
 from tests.support.trees import tree
 
@@ -28,17 +24,6 @@ FILES = ("a.py", "b.py", "linked.py", "sub/c.py")
 COMES_AND_GOES = "sub/deep/new.py"
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-
-
-def child(script: str, *arguments: str) -> subprocess.Popen[str]:
-    return preloaded.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *arguments],
-        cwd=Path(__file__).resolve().parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 WRITER = """
@@ -59,15 +44,6 @@ WRITER = """
 """
 
 
-def killed(root: Path, number: int, after_s: float, how: str) -> None:
-    """Write one version after the other in another process, and kill it after a while."""
-    with child(WRITER, str(root), str(number), how, COMES_AND_GOES, *FILES) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "go\n"
-        time.sleep(after_s)
-        process.send_signal(signal.SIGKILL)
-
-
 def shown(root: Path) -> int:
     """The version that all files are, whole."""
     found = contents(root)
@@ -86,7 +62,8 @@ def test_a_writer_killed_inside_a_transaction_leaves_all_files_of_one_version(tm
     number = broken = trial = 0
     while trial < KILLS or (broken < KILLS // 4 and trial < 20 * KILLS):  # a kill may come between two transactions
         trial += 1
-        killed(root, number, chance.uniform(0.002, 0.08), "flush" if trial % 2 else "quick")
+        how = "flush" if trial % 2 else "quick"
+        killed(WRITER, str(root), str(number), how, COMES_AND_GOES, *FILES, after_s=chance.uniform(0.002, 0.08))
         for path in (
             *FILES[:2],
             FILES[3],

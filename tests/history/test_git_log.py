@@ -16,12 +16,6 @@ from context_engine.repo.git import Git
 from tests.support.trees import commit, git, repository, tree
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-
-
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """Three commits: two files, a change of one, a rename of the other."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from pathlib import Path
@@ -16,12 +15,6 @@ from context_engine.history.commit_facts import CommitTable, HistoryFile
 from context_engine.history.mining import HistoryMiner, MinedHistory
 from context_engine.repo.git import Git
 from tests.support.trees import commit, git, repository, tree
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
 
 
 @pytest.fixture

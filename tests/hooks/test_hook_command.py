@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from context_engine.daemon import ask_daemon
-from tests.support.daemons import DaemonHome, is_running, wait_for
+from tests.support.daemons import DaemonHome, is_running
 from tests.support.trees import tree
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests look at processes in /proc")
 FILES = {
@@ -136,14 +137,14 @@ def test_without_a_daemon_the_hook_answers_and_starts_one(tmp_path: Path, shop: 
         assert "acquire_connection" in context_of(hook(home, "UserPromptSubmit", given=prompt(shop)))
         pid = home.wait_ready()
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not is_running(pid))
+        until(lambda: not is_running(pid))
         assert "acquire_connection" in context_of(hook(home, "UserPromptSubmit", given=prompt(shop)))
 
         def is_started_again() -> bool:  # not within a second of the last start
             hook(home, "UserPromptSubmit", given=prompt(shop))
             return home.ask(ready=True, kind="status") is not None
 
-        wait_for(is_started_again)
+        until(is_started_again)
     finally:
         home.end()
 

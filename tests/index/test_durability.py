@@ -8,17 +8,13 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 
 import pytest
 
 from context_engine.engine import Engine
-from tests.support import preloaded
+from tests.support.children import child, killed
 from tests.support.engines import answers, open_engine
 from tests.support.trees import tree
 
@@ -48,16 +44,6 @@ def repository(root: Path, version: int) -> Path:
     return tree(root, files)
 
 
-def child(script: str, *arguments: str) -> subprocess.Popen[str]:
-    return preloaded.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *arguments],
-        cwd=Path(__file__).resolve().parents[2],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 INDEXER = """
     import sys
     from pathlib import Path
@@ -70,16 +56,6 @@ INDEXER = """
         engine.index.update(force=mode == "rebuild")
         print("done", flush=True)
 """
-
-
-def killed(root: Path, mode: str, after_s: float, workers: int) -> bool:
-    """Index in another process and kill it after a while; whether it was killed before it had finished."""
-    with child(INDEXER, str(root), mode, str(workers)) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "go\n"
-        time.sleep(after_s)
-        process.send_signal(signal.SIGKILL)
-        return "done" not in process.stdout.read()
 
 
 def told(engine: Engine) -> dict[str, list[tuple[str, int, str]]]:
@@ -109,7 +85,8 @@ def test_an_indexer_killed_at_any_moment_leaves_a_sound_index(tmp_path: Path) ->
                 engine.clear_index()
         else:
             repository(root, trial)
-        if killed(root, mode, chance.uniform(0, 1.1) * whole_s, workers=trial % 2):
+        after_s = chance.uniform(0, 1.1) * whole_s
+        if "done" not in killed(INDEXER, str(root), mode, str(trial % 2), after_s=after_s):
             in_time += 1
         else:
             whole_s /= 2  # a run takes less now than the first one, which met cold files or a busier machine

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery
-from tests.support import preloaded
+from tests.support.children import killed
 from tests.support.remembering import Remembering
 
 KILLS = int(os.environ.get("CTX_TEST_MEMORY_KILLS", "3"))
-ROOT = Path(__file__).resolve().parents[2]
 
 CHILD = """
 import sys
@@ -42,25 +39,6 @@ while True:
 """
 
 
-def _killed(folder: Path, number: int, after_s: float) -> list[list[str]]:
-    """What a writer had said to have done when it was killed."""
-    child = preloaded.Popen(
-        [sys.executable, "-W", "error", "-c", CHILD, str(folder), str(number)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout
-    said = [child.stdout.readline()]
-    assert said[0], "it never came to write anything"
-    time.sleep(after_s)
-    child.send_signal(signal.SIGKILL)
-    said += child.stdout.read().splitlines(keepends=True)
-    child.wait()
-    child.stdout.close()
-    return [line.split() for line in said if line.endswith("\n")]
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a signal")
 def test_kills_while_memories_are_written_lose_nothing_said_and_leave_nothing_half_written(tmp_path: Path) -> None:
@@ -70,7 +48,8 @@ def test_kills_while_memories_are_written_lose_nothing_said_and_leave_nothing_ha
     state: dict[str, tuple[str, int]] = {}
     last = 0
     for trial in range(KILLS):
-        for what, name, number in _killed(root, last, chance.uniform(0.02, 0.4)):
+        for line in killed(CHILD, str(root), str(last), after_s=chance.uniform(0.02, 0.4)):
+            what, name, number = line.split()
             state[name], last = (what, int(number)), max(last, int(number))
         last += 1  # the one that nobody was told of may be there
         here = Remembering(root)

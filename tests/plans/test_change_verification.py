@@ -14,6 +14,7 @@ from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import InvalidArgument
 from context_engine.model import ChangeObjections
 from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, Review
+from tests.support.children import HANGS
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import tree
 
@@ -95,7 +96,7 @@ def test_secrets_in_the_output_of_a_command_are_masked(tmp_path: Path) -> None:
 def test_a_command_that_was_cancelled_has_not_passed(tmp_path: Path) -> None:
     cancel = threading.Event()
     cancel.set()
-    command = f'"{sys.executable}" -c "import time; time.sleep(60)"'
+    command = f'"{sys.executable}" -c "{HANGS}"'
     (check,) = verifier(tmp_path, command).verify([], "tests", cancel).checks
     assert (check.passed, check.says) == (False, "it was cancelled")
 

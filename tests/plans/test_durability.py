@@ -10,10 +10,7 @@ import json
 import multiprocessing
 import os
 import random
-import signal
-import subprocess
 import sys
-import time
 from contextlib import suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -26,7 +23,7 @@ from context_engine.errors import CallError, Conflict
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_json import decode_version
 from context_engine.plans.plan_repository import PlanQuery
-from tests.support import preloaded
+from tests.support.children import killed
 from tests.support.desks import Desks, change_goal, plan, step
 
 WRITERS = 4
@@ -121,22 +118,6 @@ while True:
 """
 
 
-def _killed(folder: Path, after_s: float) -> list[list[str]]:
-    """What a writer had said to have written when it was killed."""
-    child = preloaded.Popen(
-        [sys.executable, "-W", "error", "-c", CHILD, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout
-    said = [child.stdout.readline()]
-    assert said[0], "it never came to write anything"
-    time.sleep(after_s)
-    child.send_signal(signal.SIGKILL)
-    said += child.stdout.read().split("\n")
-    child.wait()
-    child.stdout.close()
-    return [line.split() for line in said if line.strip() and line.endswith(("\n", *"0123456789"))]
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a signal")
 def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_lose_nothing_said(
@@ -148,7 +129,7 @@ def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_l
     saves = kills = 0
     while saves < SAVES or kills < KILLS_LEAST:
         kills += 1
-        said = _killed(tmp_path, chance.uniform(0.2, 0.6))
+        said = [line.split() for line in killed(CHILD, str(tmp_path), after_s=chance.uniform(0.2, 0.6))]
         versions = [int(number) for what, number in said[:-1] if what == "saved"]
         seqs = [int(number) for what, number in said[:-1] if what == "seq"]
         loaded = Desks(tmp_path).plans.steps.read_state("Cents")

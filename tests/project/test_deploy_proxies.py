@@ -13,10 +13,9 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.databases import new_database
 from tests.support.sharing import OLDER, PATIENCE_S, Place, Worker, message, place, request, worker
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -198,15 +198,16 @@ def running(program: str, folder: Path, pair: Pair) -> Generator[Proxy]:
 
 def trusted(certificate: Path, port: int, process: subprocess.Popen[bytes], log: Path) -> ssl.SSLContext:
     """What a client trusts, once the proxy answers under its name."""
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until and process.poll() is None:
-        try:
+
+    def answered() -> ssl.SSLContext | None:
+        assert process.poll() is None, log.read_text()
+        with suppress(OSError):  # no certificate, nobody there, or no certificate for the name yet
             trust = ssl.create_default_context(cafile=certificate)
             with socket.create_connection(("127.0.0.1", port)) as plain, trust.wrap_socket(plain, server_hostname=NAME):
                 return trust
-        except OSError:  # no certificate, nobody there, or no certificate for the name yet
-            time.sleep(0.05)
-    raise AssertionError(log.read_text())
+        return None
+
+    return until(answered)
 
 
 @pytest.fixture(scope="module")
@@ -318,7 +319,5 @@ def test_one_server_after_the_other_is_replaced_and_nobody_goes_without_an_answe
 
 def wait_until_asked(server: Worker) -> None:
     """Until the proxy has seen that it is back: then the next one may go."""
-    before, until = calls(server), time.monotonic() + PATIENCE_S
-    while calls(server) == before:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    before = calls(server)
+    until(lambda: calls(server) != before)

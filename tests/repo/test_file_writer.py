@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +17,7 @@ from context_engine.repo import file_writer
 from context_engine.repo.file_writer import FolderWriter, ParentFolder, TargetFile
 from context_engine.repo.paths import Root, path_of_listing
 from context_engine.storage import ConfinedFolder
+from tests.support.children import killed
 from tests.support.trees import ordinary_user, tree
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -285,11 +283,6 @@ while True:
 def test_a_writer_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
     path = file(tmp_path / "a.txt", b"A" * 300_000)
     for wait_s in (0.001, 0.004, 0.009, 0.02, 0.03):
-        writer = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)
-        with writer:
-            assert writer.stdout
-            writer.stdout.readline()
-            time.sleep(wait_s)
-            writer.kill()
+        killed(KILLED, str(path), after_s=wait_s)
         data = path.read_bytes()
         assert (len(data), len(set(data))) == (300_000, 1)

@@ -15,14 +15,6 @@ from context_engine.repo.git_files import GitHead, common_dir_of, repository_of
 from tests.support.trees import commit, git, repository, tree
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever runs the tests may have a global ignore file and signing switched on."""
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
-
-
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     return repository(tmp_path / "repo", {"a.txt": "1\n", "src/b.txt": "2\n"})
@@ -156,7 +148,8 @@ def test_the_ignore_file_of_the_user_is_the_configured_one(
     assert Git(tmp_path / "mine").excludes_file() == str(mine / "ignored")
 
 
-def test_or_the_one_in_its_usual_place(repo: Path, tmp_path: Path) -> None:
+def test_or_the_one_in_its_usual_place(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
     assert Git(repo).excludes_file() is None
     tree(tmp_path / "xdg", {"git/ignore": "*.x\n"})
     assert Git(repo).excludes_file() == str(tmp_path / "xdg" / "git" / "ignore")

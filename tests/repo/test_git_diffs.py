@@ -19,12 +19,6 @@ from context_engine.text.diff_reader import parse_diff
 from tests.support.trees import commit, git, repository, tree
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-
-
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     return repository(tmp_path / "repo", {"a.py": "one\ntwo\n", "b.py": "b\n", "src/c.py": "c\n"})

@@ -18,12 +18,6 @@ from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember
 from tests.support.trees import commit, git, repository, tree
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_of_mine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-
-
 @pytest.fixture
 def kept(tmp_path: Path) -> RepositoryRegistry:
     return RepositoryRegistry(tmp_path / "config", tmp_path / "cache")

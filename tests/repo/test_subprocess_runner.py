@@ -12,28 +12,20 @@ import pytest
 from context_engine.repo import subprocess_runner
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import minimal_environment, run_program, temporary_files, without_secrets
+from tests.support.children import HANGS
+from tests.support.daemons import is_running
 from tests.support.waiting import until
 
 PYTHON = sys.executable
 ON_LINUX = pytest.mark.skipif(not Path("/proc").is_dir(), reason="Linux tells which processes there are")
 STARTS_ANOTHER = (
-    "import subprocess, sys, time; c = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
-    "print(c.pid, flush=True); "
+    f"import subprocess, sys; c = subprocess.Popen([sys.executable, '-c', {HANGS!r}]);print(c.pid, flush=True); "
 )
 
 
 def ran(code: str, folder: Path, *, limit_s: float = 30, merged: bool = False) -> subprocess_runner.ProgramResult:
     own = minimal_environment(os.environ)
     return run_program([PYTHON, "-c", code], folder, limit_s=limit_s, environment=own, merged=merged)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process exists that is not just waiting to be collected. Linux only."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 def test_it_runs_in_its_folder_and_has_nothing_to_read(tmp_path: Path) -> None:
@@ -67,7 +59,7 @@ def test_a_program_is_not_taken_from_the_folder_one_happens_to_be_in(
 
 @ON_LINUX
 def test_a_program_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
-    told = ran(f"{STARTS_ANOTHER} time.sleep(60)", tmp_path, limit_s=1)
+    told = ran(f"{STARTS_ANOTHER} {HANGS}", tmp_path, limit_s=1)
     assert (told.exit, told.problem) == (None, "took longer than 1.0 s")
     until(lambda: not is_running(int(told.out)))
 
@@ -81,8 +73,8 @@ def test_what_a_program_leaves_behind_ends_with_it_and_nobody_waits_for_that(tmp
 
 @ON_LINUX
 def test_a_program_may_clean_up_before_it_is_killed(tmp_path: Path) -> None:
-    deaf = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('bye'), sys.exit(0)));"
-    told = ran(f"{deaf} print('here', flush=True); time.sleep(60)", tmp_path, limit_s=1)
+    deaf = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: (print('bye'), sys.exit(0)));"
+    told = ran(f"{deaf} print('here', flush=True); {HANGS}", tmp_path, limit_s=1)
     assert (told.exit, told.out.split()) == (None, [b"here", b"bye"])
 
 
@@ -90,7 +82,7 @@ def test_a_program_may_clean_up_before_it_is_killed(tmp_path: Path) -> None:
 def test_a_program_that_nobody_waits_for_any_more_is_ended(tmp_path: Path) -> None:
     cancel = threading.Event()
     threading.Timer(0.3, cancel.set).start()
-    words = [PYTHON, "-c", f"{STARTS_ANOTHER} time.sleep(60)"]
+    words = [PYTHON, "-c", f"{STARTS_ANOTHER} {HANGS}"]
     told = run_program(words, tmp_path, limit_s=50, environment=minimal_environment(os.environ), cancel=cancel)
     assert (told.exit, told.problem) == (None, "was cancelled")
     until(lambda: not is_running(int(told.out)))

@@ -31,6 +31,7 @@ from context_engine.review.analyzers import (
 from context_engine.review.finding import ReviewOptions
 from context_engine.review.invariants import read_invariants_file
 from tests.support.changes import changed_file
+from tests.support.children import HANGS
 
 
 def reported(out: bytes, complaint: str, folder: Path) -> Sequence[Finding]:
@@ -86,8 +87,7 @@ def test_a_program_that_fails_is_a_warning_and_no_end_of_a_review(script: str, s
 
 
 def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
-    hangs = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
-    slow = program(hangs)
+    slow = program(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HANGS!r}])")
     told = analysed(slow, "x\n", "y\n", bench=AnalyzerRunner((slow,), analyzer_s=0.5))
     assert "took longer than" in told.runs[0].why_not
 
@@ -95,7 +95,7 @@ def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
 def test_a_program_that_nobody_waits_for_any_more_is_ended() -> None:
     cancel = threading.Event()
     cancel.set()
-    change, slow = changed_file("src/a.py", "x\n", "y\n"), program("import time; time.sleep(600)")
+    change, slow = changed_file("src/a.py", "x\n", "y\n"), program(HANGS)
     told = AnalyzerRunner((slow,)).run([change], ReviewOptions(), deadline=time.monotonic() + 300, cancel=cancel)
     assert told.runs[0].why_not == "was cancelled"
 

@@ -132,11 +132,8 @@ def child(tmp_path: Path) -> Generator[tuple[str, Path, int]]:
             stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
         )  # fmt: skip
     try:
-        until = time.monotonic() + PATIENCE_S
-        while not (found := re.search(r"serving (http://\S+)/mcp", log.read_text())) and time.monotonic() < until:
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.05)
-        assert found
+        found = until(lambda: re.search(r"serving (http://\S+)/mcp", log.read_text()) or process.poll() is not None)
+        assert isinstance(found, re.Match), log.read_text()
         yield found[1], log, process.pid
     finally:
         process.kill()

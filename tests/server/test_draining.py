@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -18,6 +17,7 @@ from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.shutdown import ShutdownCoordinator
 from tests.support.sharing import PATIENCE_S, message, request
 from tests.support.tools_stand_in import StandIn
+from tests.support.waiting import until
 
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
 OPENING = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
@@ -120,8 +120,7 @@ def test_a_call_under_way_is_answered_though_the_server_is_told_to_end() -> None
     with served(StandIn(hold=hold), drain_s=4 * PATIENCE_S) as server:
         calling = begun(server, replies)
         server.end()
-        while is_listening(server):
-            time.sleep(0.01)
+        until(lambda: not is_listening(server))
         assert calling.is_alive()
         hold.set()
         calling.join(PATIENCE_S)
@@ -172,9 +171,8 @@ def test_who_was_let_in_just_before_the_end_is_heard() -> None:
     ):
         httpx2.get(f"{server.base}/health")  # the connection before this one is in
         server.end()
-        while is_listening(server):
-            time.sleep(0.01)
-        time.sleep(0.5)  # a busy client is slow to send
+        until(lambda: not is_listening(server))
+        server.thread.join(0.5)  # a busy client is slow to send
         early.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         reply = early.recv(1000).lower()
     assert reply.startswith(b"http/1.1 200")

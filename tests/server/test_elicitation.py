@@ -163,23 +163,23 @@ def test_a_question_that_nobody_answers_in_time_stays_open(
     asking(APPROVAL)
     monkeypatch.setattr(client_requests, "FORM_TIMEOUT_S", 0.05)
 
-    async def asleep(context: Any, params: Any) -> types.ElicitResult:
+    async def silent(context: Any, params: Any) -> types.ElicitResult:
         await anyio.sleep_forever()
         raise AssertionError
 
-    assert heard("legacy", asleep) == [None]
+    assert heard("legacy", silent) == [None]
 
 
 async def test_a_cancelled_call_leaves_its_open_question(asking: Callable[..., Asking]) -> None:
     asks = asking(APPROVAL)
     shown = anyio.Event()
 
-    async def asleep(context: Any, params: Any) -> types.ElicitResult:
+    async def silent(context: Any, params: Any) -> types.ElicitResult:
         shown.set()
         await anyio.sleep_forever()
         raise AssertionError
 
-    async with connected("legacy", asleep) as client, anyio.create_task_group() as group:
+    async with connected("legacy", silent) as client, anyio.create_task_group() as group:
         group.start_soon(client.call_tool, "approve", {})
         await shown.wait()
         group.cancel_scope.cancel()

@@ -6,18 +6,16 @@ import os
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from context_engine.daemon import RuntimeFolder, ask_daemon
 from tests.support import preloaded
+from tests.support.waiting import until
 
 HERE = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
-"""A daemon is there within two seconds; a machine that runs other tests beside gets more."""
 
 
 class DaemonHome:
@@ -64,7 +62,7 @@ class DaemonHome:
         return self.wait_ready()
 
     def wait_ready(self) -> int:
-        status = wait_for(lambda: self.ask(kind="status", ready=True))
+        status = until(lambda: self.ask(kind="status", ready=True))
         return int(status["pid"])
 
     def ask(self, *, ready: bool = False, **request: Any) -> Mapping[str, Any] | None:
@@ -87,7 +85,7 @@ class DaemonHome:
 
     def end(self) -> None:
         """End every daemon of this folder, also one that a client has just started."""
-        wait_for(self._has_ended)
+        until(self._has_ended)
         while self._started:
             self._started.pop().wait()
 
@@ -96,7 +94,7 @@ class DaemonHome:
         with suppress(OSError), RuntimeFolder.open(env) as folder:
             answers = [ask_daemon({"kind": "stop"}, 5.0, env=env, key=key) for key in folder.list_keys()]
             for pid in [answer["pid"] for answer in answers if answer is not None]:
-                wait_for(lambda pid=pid: not is_running(pid))
+                until(lambda pid=pid: not is_running(pid))
         return not self.pids()
 
 
@@ -106,13 +104,3 @@ def is_running(pid: int) -> bool:
     except OSError:
         return False
     return state not in ("Z", "X")
-
-
-def wait_for(look: Callable[[], Any]) -> Any:
-    """What `look` returns as soon as that is true."""
-    until = time.monotonic() + PATIENCE_S
-    while not (found := look()):
-        if time.monotonic() > until:
-            raise AssertionError("it did not happen in time")
-        time.sleep(0.02)
-    return found

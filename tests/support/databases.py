@@ -21,6 +21,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.waiting import until
+
 PATIENCE_S = 30.0
 """A start that replays a log takes two seconds on a busy machine."""
 _stops: list[Callable[[], object]] = []
@@ -116,18 +118,16 @@ class OwnPostgres:
     def kill(self) -> None:
         """End all its processes at once, in the middle of what they do; its log of changes is replayed afterwards."""
         os.kill(self._server.get_pid(), signal.SIGQUIT)
-        until = time.monotonic() + PATIENCE_S
-        while (self._server.pgdata / "postmaster.pid").exists() and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: not (self._server.pgdata / "postmaster.pid").exists())
 
     def start(self) -> None:
         """Start it again on the same folder; it replays what it did last, which takes long on a busy machine."""
-        until = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + PATIENCE_S
         while True:
             try:
                 return self._server.ensure_postgres_running()
             except subprocess.SubprocessError:
-                if time.monotonic() > until:
+                if time.monotonic() > end:
                     raise
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ import httpx2
 from context_engine.team.token_file import TokenFile
 from tests.e2e.conftest import planted
 from tests.support import preloaded
+from tests.support.waiting import until
 
 HERE = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120.0
@@ -101,11 +102,8 @@ class Worker:
         return httpx2.get(self.base + path, headers=self.headers(token), timeout=PATIENCE_S)
 
     def wait_until_indexed(self) -> None:
-        until = time.monotonic() + PATIENCE_S
         for name in NAMES:
-            while json.loads(self.call("admin", "index_status", project=name))["state"] != "ready":
-                assert time.monotonic() < until
-                time.sleep(0.1)
+            until(lambda name=name: json.loads(self.call("admin", "index_status", project=name))["state"] == "ready")
 
 
 @contextmanager

@@ -398,13 +398,13 @@ def test_a_writer_that_wakes_up_after_its_lease_takes_nothing_from_the_next(
     fill(slow, {"a.py": "lion"})
     now, delete = qdrant_search.time.time(), QdrantSearch._delete_unnamed
 
-    def sleep(self: QdrantSearch, *arguments: Any) -> None:
+    def rest(self: QdrantSearch, *arguments: Any) -> None:
         monkeypatch.setattr(QdrantSearch, "_delete_unnamed", delete)
         monkeypatch.setattr(qdrant_search.time, "time", lambda: now + 2 * qdrant_search.LEASE_S)
         fill(quick, {"b.py": "tiger"})
         delete(self, *arguments)
 
-    monkeypatch.setattr(QdrantSearch, "_delete_unnamed", sleep)
+    monkeypatch.setattr(QdrantSearch, "_delete_unnamed", rest)
     fill(slow, {"a.py": "lynx"})
     assert holding(store, "lion lynx tiger") == ["b.py"]
     assert count_points(shim, "terms") == 1

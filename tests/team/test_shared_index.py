@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
-import textwrap
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +20,7 @@ from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_store import Manifest, decode_manifest
 from context_engine.team.shared_index import SharedIndex, hash_file, open_index_store
 from tests.contracts.test_store import fill, holding, put
-from tests.support import preloaded
+from tests.support.children import killed
 from tests.support.databases import common_database, new_database, reader_of, sql
 from tests.support.engines import answers, open_engine
 from tests.support.trees import repository, tree
@@ -281,15 +277,7 @@ def test_a_publisher_that_is_killed_at_any_moment_leaves_a_whole_state(tmp_path:
     with closing(index_at(tmp_path / "ci", address)) as ci:
         fill(ci, {"a.py": "version number0", "b.py": "other"})
     for trial in range(int(os.environ.get("CTX_TEST_SHARED_KILLS", "3"))):
-        with preloaded.Popen(
-            [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "ci"), address],
-            cwd=Path(__file__).resolve().parents[2],
-            stdout=subprocess.PIPE,
-        ) as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            threading.Event().wait(0.05 + 0.11 * trial)
-            process.send_signal(signal.SIGKILL)
+        killed(KILLED, str(tmp_path / "ci"), address, after_s=0.05 + 0.11 * trial)
         with closing(index_at(tmp_path / f"reader{trial}", address)) as reader:
             assert started(reader) == ["a.py", "b.py"]
             assert len([path for n in range(300) for path in holding(reader.snapshot(), f"number{n}")]) == 1

@@ -5,10 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -37,12 +34,13 @@ from context_engine.storage.records import RecordFolder
 from context_engine.team import synced_folder
 from context_engine.team.postgres_records import PostgresRecords
 from context_engine.team.synced_folder import TeamRecords, open_team_records
-from tests.support import preloaded
+from tests.support.children import killed
 from tests.support.databases import common_database, forbid, new_database, reader_of, sever, sql
 from tests.support.desks import Desks, change_goal, plan, step
 from tests.support.engines import open_engine
 from tests.support.remembering import Remembering
 from tests.support.trees import repository
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = int(os.environ.get("CTX_TEST_TEAM_WRITES", "4"))
@@ -491,8 +489,7 @@ def writing(folder: Path, address: str, repository: str, writer: int) -> None:
         again(lambda: here.approvals.respond(request.id, ("approve", "reject")[writer]))
         outcome = "counts"
     (folder / f"{writer}.outcome").write_text(outcome)
-    while not (folder / f"{1 - writer}.outcome").exists():
-        time.sleep(0.01)
+    until((folder / f"{1 - writer}.outcome").exists)
     for number in range(WRITES):
         change_goal(here.desk, f"{writer}.{number}")
         again(lambda: here.steps.start("shared", f"s{writer}"))
@@ -562,19 +559,6 @@ while True:
 """
 
 
-def killed(folder: Path, address: str, after_s: float) -> dict[str, int]:
-    """The last of each that a writer said to have written when it was killed."""
-    command = [sys.executable, "-W", "error", "-c", CHILD, str(folder), address]
-    with preloaded.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout
-        first = child.stdout.readline()
-        assert first, "it never came to write anything"
-        time.sleep(after_s)
-        child.send_signal(signal.SIGKILL)
-        said = [first, *child.stdout.read().split("\n")[:-1]]
-    return {what: int(number) for what, number in (line.split() for line in said)}
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a signal")
 def test_a_machine_that_is_killed_while_it_writes_loses_nothing_that_it_said_and_the_others_see_it_whole(
@@ -584,7 +568,8 @@ def test_a_machine_that_is_killed_while_it_writes_loses_nothing_that_it_said_and
     there = Machine(tmp_path / "there", address, "app")
     there.desk.save(plan(step("s1")), name="Cents")
     for _ in range(KILLS):
-        said = killed(tmp_path / "here", address, chance.uniform(0.05, 0.6))
+        lines = killed(CHILD, str(tmp_path / "here"), address, after_s=chance.uniform(0.05, 0.6))
+        said = {what: int(number) for what, number in map(str.split, lines)}
         seen = there.steps.read_state("Cents")
         assert seen.versions == tuple(range(1, seen.versions[-1] + 1))
         assert seen.versions[-1] >= said.get("saved", 0) and len(seen.events) >= said.get("seq", 0)

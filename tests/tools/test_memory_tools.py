@@ -119,6 +119,11 @@ def test_context_search_answers_the_json_of_its_seed(here: Remembering) -> None:
     assert 1.0 >= first["score"] > second["score"] > 0.0
 
 
+def test_context_search_takes_three_to_five_hundred_characters(here: Remembering) -> None:
+    for query in ("tax", "x" * 500):
+        assert call(here, context_search, query=query)["query"] == query
+
+
 def test_context_search_changes_nothing(here: Remembering) -> None:
     call(here, add_memory, **CENTS)
     before = {path: path.read_bytes() for path in here.folder.rglob("*") if path.is_file()}

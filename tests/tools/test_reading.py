@@ -266,6 +266,12 @@ def test_dependencies_come_with_their_content_in_the_shape_of_the_seed(engine: E
     }
 
 
+def test_imports_are_followed_for_no_level_or_one(engine: Engine) -> None:
+    assert told(engine, "read_file", path="till/orders.py", includeDeps=True, maxDepth=0)["dependencies"] == []
+    with pytest.raises(InvalidArgument, match="max_depth"):
+        told(engine, "read_file", path="till/orders.py", includeDeps=True, maxDepth=2)
+
+
 def test_a_large_dependency_is_told_by_its_signatures(engine: Engine) -> None:
     rows = {each["path"]: each for each in told(engine, "read_file", path="hub.py", includeDeps=True)["dependencies"]}
     assert rows["till/auth.py"]["content"] == FILES["till/auth.py"]
