@@ -13,7 +13,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,33 +162,18 @@ def install_links() -> str:
 
 def promises_summary() -> str:
     """docs/promises.md: how many promises are kept, by document and by issue."""
-    from tests.requirements.promises import ISSUES, PROMISES, SEEDS, kept, open_by_issue
+    from tests.requirements.promises import DOCUMENTS, ISSUES, PROMISES, kept, open_by_issue
 
-    by_seed = []
-    for seed, title in SEEDS.items():
-        own = tuple(promise for promise in PROMISES if promise.seed == seed)
-        by_seed.append((seed, title, len(own), len(kept(own)), len(own) - len(kept(own))))
+    by_document = []
+    for document, title in DOCUMENTS.items():
+        own = tuple(promise for promise in PROMISES if promise.document == document)
+        by_document.append((document, title, len(own), len(kept(own)), len(own) - len(kept(own))))
     total = len(PROMISES), len(kept()), len(PROMISES) - len(kept())
-    by_seed.append(("", "all", *total))
+    by_document.append(("", "all", *total))
     still_open = open_by_issue()
     by_issue = [(number, title, still_open[number]) for number, title in ISSUES.items()]
-    documents = table(["", "document", "promises", "kept", "pending"], by_seed)
+    documents = table(["", "document", "promises", "kept", "pending"], by_document)
     return f"{documents}\n\n{table(['issue', 'what it builds', 'promises it still has to keep'], by_issue)}"
-
-
-def promises_in_full() -> str:
-    """docs/promises.md: every promise by document and section."""
-    from tests.requirements.promises import SECTIONS, SEEDS
-
-    parts = []
-    for seed, sections in groupby(SECTIONS, key=lambda part: part.seed):
-        parts.append(f"## {seed}: {SEEDS[seed]}\n")
-        for part in sections:
-            rows = [
-                (f"`{one.id}`", f"{one.says} {one.note}".strip(), proof(one.kept, one.pending)) for one in part.promises
-            ]
-            parts.append(f"### {part.title}\n\n{table(['id', 'promise', 'held by'], rows)}\n")
-    return "\n".join(parts)
 
 
 def programs() -> str:
@@ -204,11 +188,6 @@ def addresses() -> str:
     from scripts import reach
 
     return table(["address", "when", "how it is held", "where"], reach.rows(reach.ADDRESSES))
-
-
-def proof(tests: tuple[str, ...], pending: int | None) -> str:
-    """What stands in the last column: the tests, or the issue to come."""
-    return "<br>".join(f"`{test}`" for test in tests) or f"pending: issue {pending}"
 
 
 if __name__ == "__main__":
