@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from context_engine.edit import Renaming
 from context_engine.engine import Engine
 from context_engine.errors import CallError, InvalidArgument
-from tests.project.test_specs import SPECS, Case, cases, content
+from tests.project.test_specs import SPECS, Case, cases
 from tests.support.engines import indexed
 
 SPEC = cases(SPECS / "renaming.md")
@@ -51,7 +51,7 @@ def written(files: dict[str, bytes], found: Renaming) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("case", SPEC, ids=[case.name for case in SPEC])
 def test_the_specification_of_renaming_holds(case: Case) -> None:
-    files = {each.options["path"]: content(each) for each in case.blocks if each.kind == "file"}
+    files = case.files()
     asked, refused = case.one("rename"), case.one("refused")
     assert asked is not None
     name, new_name, under = asked.options["name"], asked.options["to"], asked.options.get("path", "")
@@ -64,18 +64,14 @@ def test_the_specification_of_renaming_holds(case: Case) -> None:
         assert caught.value.suggestion
         return
     found, unsure = renaming(files, name, new_name, under), case.one("unsure")
-    become = {each.options["path"]: content(each) for each in case.blocks if each.kind == "becomes"}
+    become = case.files("becomes")
     assert unsure is not None
     gone = {each.options.get("from", "") for each in case.blocks if each.kind == "becomes"}
     assert written(files, found) == {path: data for path, data in files.items() if path not in gone} | become
     assert [f"{place.path}:{place.line} {place.why}" for place in found.uncertain] == unsure.text.splitlines()
 
 
-WORLD = {
-    case.name: {each.options["path"]: content(each) for each in case.blocks if each.kind == "file"}
-    for case in SPEC
-    if not case.one("refused")
-}
+WORLD = {case.name: case.files() for case in SPEC if not case.one("refused")}
 NAMES = st.from_regex(r"[a-z]{3,9}_fresh[A-Z]?", fullmatch=True).filter(lambda name: not keyword.iskeyword(name))
 
 

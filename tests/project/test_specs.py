@@ -60,6 +60,10 @@ class Case:
     def one(self, kind: str) -> Block | None:
         return next((block for block in self.blocks if block.kind == kind), None)
 
+    def files(self, kind: str = "file") -> dict[str, bytes]:
+        """The blocks of a kind that name a path."""
+        return {block.options["path"]: content(block) for block in self.blocks if block.kind == kind}
+
 
 PART = re.compile(r"^```(?P<kind>\S[^\n]*)\n(?P<text>.*?)^```$|^#+ +(?P<name>.+?) *$", flags=re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,9 @@
-"""A rename changes what certainly means the definition, and waits while other uses may be meant."""
+"""A rename changes what certainly means the definition, and waits while other uses may be meant.
+
+`specs/renamed-places.md` is run here: `file`s, and what becomes of renames. A line of `renamed` names a definition, the
+places that are renamed, and behind `|` those in code that wait; a line of `waits` says why one must, a line of `refused`
+which new name is not taken. Behind a name may stand the path of its file.
+"""
 
 from __future__ import annotations
 
@@ -8,138 +13,23 @@ import pytest
 
 from context_engine.edit import Renaming
 from context_engine.errors import InvalidArgument, NotIndexed, SymbolNotFound
+from tests.project.test_specs import SPECS, cases
 from tests.support.edits import contents
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 
-PROJECT = {
-    "zoo.py": (
-        "import re\n\nWORDS = re.compile('a')\n\n\n"
-        "class Engine:\n    def search(self, text): ...\n\n\n"
-        "class Fast(Engine):\n    def search(self, text):\n        return super().search(text)\n\n\n"
-        "class Other:\n    def search(self): ...\n\n\n"
-        "def use(fast: Fast, other: Other):\n    fast.search('a')\n    other.search()\n    WORDS.search('b')\n\n\n"
-        "def guess(thing):\n    thing.search('c')\n"
-    )
-}
-PARAMETERS = {
-    "cats.py": (
-        "class Cat:\n"
-        "    def __init__(self, name, age=1):\n        self.name = name\n        self.age = age\n\n"
-        "    def feed(self, food, *, size=1):\n        return food * size\n\n\n"
-        "class Tiger(Cat):\n    def feed(self, food, *, size=2):\n        return [food for _ in range(size)]\n\n\n"
-        "def make(name, age=lambda age: age):\n"
-        "    def grow():\n        return age + 1\n\n    return Cat(name, age=age), grow\n"
-    ),
-    "users.py": (
-        "from cats import Cat, Tiger, make\n\n"
-        "size = 3\n"
-        "Cat('Tom', age=2).feed('fish', size=size)\n"
-        "Tiger(name='Tim', age=3).feed(food='meat', size=4)\n"
-        "make(name='Tom', age=5)\n"
-        "print('size', dict(size=6))\n"
-    ),
-}
-LIBRARY = (
-    "import re\nimport threading\nfrom lib import wrap\n\n\n"
-    "class Cat(threading.Thread):\n    def run(self): ...\n\n    def purr(self): ...\n\n    def _hide(self): ...\n\n\n"
-    "class Dog:\n    def bark(self): ...\n\n    def __len__(self): ...\n\n\n"
-    "wrap(Dog()).bark()\nre.compile('a').bark()\n"
-)
-UNION = (
-    "class Cat:\n    def feed(self): ...\n\n\nclass Dog:\n    def feed(self): ...\n\n\n"
-    "def both(one: Cat | Dog, cat: Cat):\n    one.feed()\n    cat.feed()\n"
-)
-LIST_OF_GO = (
-    "package a\n\ntype node struct{ kind int }\ntype nodes []*node\n\nfunc (n nodes) f() int { return n[0].kind }\n"
-)
-UNNAMED_CLASS = {
-    "a/Task.java": "package a;\n\ninterface Task {\n    void work();\n}\n",
-    "a/Use.java": (
-        "package a;\n\nclass Use {\n    void use(Task given) {\n        Task task = new Task() {\n"
-        "            @Override\n            public void work() {}\n        };\n        task.work();\n"
-        "        given.work();\n    }\n}\n"
-    ),
-}
-EXAMPLES_OF_GO = {
-    "go.mod": "module a\n",
-    "a.go": "package a\n\ntype Cat struct{}\n\nfunc (Cat) Feed() {}\n\nfunc (Cat) Walk() {}\n",
-    "a_test.go": "package a\n\nfunc ExampleCat_Feed() {}\n\nfunc ExampleCat_Feed_fish() {}\n",
-}
-TRAIT = {
-    "a.php": "<?php\ninterface Feeds { function feed(); }\ntrait Feeding { public function feed() {} }\n"
-    "class Cat implements Feeds { use Feeding; }\nclass Dog { public function feed() {} }\n"
-}
-PLATFORMS = {"common/A.kt": "package a\nexpect fun now(): Int\n", "jvm/A.kt": "package a\nactual fun now(): Int = 1\n"}
-MISREAD = {
-    "zoo/Cat.kt": "package zoo\n\nfun feed() = 1\nfun broken( {\n",
-    "zoo/Use.kt": "package zoo\n\nfun use() = feed()\n",
-    "zoo/Dog.kt": "package zoo\n\nfun walk() = 1\n",
-    "zoo/Misread.kt": "package zoo\n\nclass Lead : Unknown( {\n    fun use() = walk()\n}\n",
-}
-RUST = {
-    "Cargo.toml": '[package]\nname = "a"\n',
-    "src/lib.rs": (
-        "mod show;\nuse std::fmt;\n\n"
-        "pub struct Version { pub patch: u64, pub major: u64 }\n\n"
-        "pub trait Grow { fn grow(&mut self); fn shrink(&mut self); }\n\n"
-        "impl Grow for Version { fn grow(&mut self) {} fn shrink(&mut self) {} }\n\n"
-        "macro_rules! forward {\n    () => { fn shrink(&mut self) { (**self).shrink() } };\n}\n"
-        "macro_rules! make {\n    ($one:expr) => { Version { patch: $one, major: 1 } };\n}\n"
-        "pub fn limit() -> u64 { 1 }\n"
-        'fn call() { println!("{}", limit()); }\n'
-    ),
-    "src/show.rs": (
-        "use crate::Version;\nuse std::fmt::{self, Display};\n\nimpl Display for Version {\n"
-        '    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {\n        write!(f, "{}", self.patch)\n    }\n}\n'
-    ),
-}
-KOTLIN = {
-    "zoo/Cat.kt": (
-        "package zoo\n\n"
-        "interface Purrs { fun purr(): Int }\n"
-        "open class Cat(val name: String, private val age: Int = 1) : Purrs {\n"
-        "    override fun purr() = age\n"
-        "    fun feed(food: String): String {\n"
-        "        listOf(1).forEach { return@forEach }\n"
-        '        return "$food for $name, ${this@Cat.name}, \\$name"\n'
-        "    }\n"
-        "    operator fun plus(other: Cat) = Cat(name = name + other.name)\n"
-        "    override fun toString() = name\n"
-        "}\n"
-        "fun Cat.extra() = feed('x')\n"
-    ),
-    "park/Use.kt": (
-        "package park\n\n"
-        "import zoo.Cat\nimport zoo.extra\n\n"
-        "fun use(cat: Cat) {\n"
-        '    val name = cat.name\n    println("$name ${cat.name}")\n'
-        "    cat.feed(cat.extra())\n    for (one in many()) one.feed()\n"
-        "}\n"
-    ),
-}
-PHP = {
-    "src/Cat.php": (
-        "<?php\nnamespace App;\n\n"
-        "class Cat extends Animal {\n"
-        "    const LEGS = 4;\n"
-        "    private static $count = 0;\n"
-        "    public function __construct(public string $name) { self::$count += strlen($name); }\n"
-        '    public function feed(string $food): string { return "$food for {$this->name} and $this->name"; }\n'
-        "    public function legs() { return static::LEGS; }\n"
-        "    public function all() { return array_map([$this, 'feed'], ['a', 'feed']); }\n"
-        "}\n"
-    ),
-    "src/Animal.php": "<?php\nnamespace App;\n\nabstract class Animal {\n    abstract function legs();\n}\n",
-    "src/use.php": (
-        "<?php\nuse App\\Cat;\n\n"
-        "/** @param Cat $cat */\n"
-        "function helper(Cat $cat, $other) {\n"
-        "    $feed = $cat->feed('a') . $cat->name . $other->feed();\n"
-        "    return new Cat(name: $feed);\n"
-        "}\n"
-    ),
-}
+SPEC = {case.name: case for case in cases(SPECS / "renamed-places.md")}
+
+
+def files_of(beginning: str) -> dict[str, bytes]:
+    """The files of a case, the first whose name begins so."""
+    return next(case for name, case in SPEC.items() if name.startswith(beginning)).files()
+
+
+PROJECT = files_of("Python: overrides")
+PARAMETERS = files_of("Python: parameters")
+KOTLIN = files_of("Kotlin: receivers")
+PHP = {path: data.decode() for path, data in files_of("PHP: properties").items()}
 
 
 def shown(found: Renaming) -> tuple[str, str]:
@@ -153,81 +43,23 @@ def waiting(found: Renaming) -> list[str]:
     return [f"{place.path}:{place.line} {place.why}" for place in found.uncertain if place.is_open]
 
 
-def option(text: str) -> dict[str, str]:
-    return {"a.ts": f"export interface Options {{ same: boolean }}\n{text}\n"}
-
-
-def door(implementing: str) -> dict[str, str]:
-    return {
-        "a.ts": f"interface Door {{ readonly open: number }}\nclass Gate implements Door {{\n  {implementing}\n}}\n"
-    }
-
-
-@pytest.mark.parametrize(
-    ("files", "name", "certain", "waits"),
-    [
-        # overrides and uses by their types
-        (PROJECT, "Engine.search", "zoo.py:7 zoo.py:11 zoo.py:12 zoo.py:20", "zoo.py:26"),
-        ({"zoo.py": UNION}, "Cat.feed", "zoo.py:2 zoo.py:11", "zoo.py:10"),
-        ({"go.mod": "module a\n", "a.go": LIST_OF_GO}, "node.kind", "a.go:3 a.go:6", ""),
-        (UNNAMED_CLASS, "Use.use.work", "a/Task.java:4 a/Use.java:7 a/Use.java:9 a/Use.java:10", ""),
-        (door("get open(): number { return 1 }"), "Gate.open", "a.ts:1 a.ts:3", ""),
-        (door("open = 1"), "Gate.open", "a.ts:1 a.ts:3", ""),
-        (TRAIT, "Feeds.feed", "a.php:2 a.php:3", ""),
-        (TRAIT, "Dog.feed", "a.php:5", ""),
-        # parameters, with those of overriding functions and keywords of calls
-        (PARAMETERS, "Cat.feed.size", "cats.py:6 cats.py:7 cats.py:11 cats.py:12 users.py:4 users.py:5", ""),
-        (PARAMETERS, "Cat.__init__.age", "cats.py:2 cats.py:4 cats.py:19 users.py:4 users.py:5", ""),
-        (PARAMETERS, "make.age", "cats.py:15 cats.py:17 cats.py:19 users.py:6", ""),
-        # what a library, or a tool, may call
-        ({"a.py": LIBRARY}, "Dog.bark", "a.py:15", "a.py:20"),
-        ({"a.py": LIBRARY}, "Cat._hide", "a.py:11", ""),
-        (EXAMPLES_OF_GO, "Cat.Feed", "a.go:5", "a_test.go:3 a_test.go:5"),
-        (EXAMPLES_OF_GO, "Cat.Walk", "a.go:7", ""),
-        # macros of Rust, and methods of traits of libraries
-        (RUST, "Version.patch", "src/lib.rs:4 src/show.rs:6", "src/lib.rs:14"),
-        (RUST, "limit", "src/lib.rs:16 src/lib.rs:17", ""),
-        (RUST, "Grow.grow", "src/lib.rs:6 src/lib.rs:8", ""),
-        (RUST, "Grow.shrink", "src/lib.rs:6 src/lib.rs:8", "src/lib.rs:11 src/lib.rs:11"),
-        # strings that name a property of TypeScript
-        (option("type A = Options['same']"), "Options.same", "a.ts:1", "a.ts:2"),
-        (option("type B = Pick<Options, 'same'>"), "Options.same", "a.ts:1", "a.ts:2"),
-        (option("type C = Omit<Options, 'x' | 'same'>"), "Options.same", "a.ts:1", "a.ts:2"),
-        (option("const d = (o: Options) => o['same']"), "Options.same", "a.ts:1", "a.ts:2"),
-        (option("const e = (o: Options) => 'same' in o"), "Options.same", "a.ts:1", "a.ts:2"),
-        (option("const f = 'same'"), "Options.same", "a.ts:1", ""),
-        (option("console.log('the same')"), "Options.same", "a.ts:1", ""),
-        # a receiver that is not known, and names in strings, in Kotlin and PHP
-        (KOTLIN, "Cat.feed", "park/Use.kt:9 zoo/Cat.kt:6 zoo/Cat.kt:13", "park/Use.kt:10"),
-        (PHP, "Cat.feed", "src/Cat.php:8 src/use.php:6", "src/Cat.php:10 src/Cat.php:10 src/use.php:6"),
-        (PHP, "Animal.legs", "src/Animal.php:5 src/Cat.php:9", ""),
-    ],
-)
-def test_what_is_certain_is_renamed_and_what_may_be_meant_waits(
-    tmp_path: Path, files: dict[str, str], name: str, certain: str, waits: str
-) -> None:
-    with indexed(tree(tmp_path / "w", files)) as engine:
-        assert shown(engine.edits.rename_symbol(name, "fresh")) == (certain, waits)
-
-
-@pytest.mark.parametrize(
-    ("files", "name", "path", "why"),
-    [
-        ({"a.py": LIBRARY}, "Cat.run", "", "it may override a member of a base that is not in the workspace"),
-        ({"a.py": LIBRARY}, "Dog.__len__", "", "the language calls it by this name"),
-        (EXAMPLES_OF_GO, "ExampleCat_Feed", "", "go vet reads in it which definition it shows"),
-        (RUST, "Version.fmt", "src/show.rs", ""),
-        (KOTLIN, "Cat.plus", "", "signs call it by this name"),
-        (KOTLIN, "Cat.toString", "", ""),
-        (PLATFORMS, "now", "jvm/A.kt", "other platforms declare it again"),
-        (MISREAD, ".feed", "", "does not understand"),
-    ],
-)
-def test_a_name_that_something_else_may_call_waits(
-    tmp_path: Path, files: dict[str, str], name: str, path: str, why: str
-) -> None:
-    with indexed(tree(tmp_path / "w", files)) as engine:
-        assert any(why in one for one in waiting(engine.edits.rename_symbol(name, "fresh", path=path)))
+@pytest.mark.parametrize("case", SPEC)
+def test_the_specification_of_renamed_places_holds(tmp_path: Path, case: str) -> None:
+    with indexed(tree(tmp_path / "w", SPEC[case].files())) as engine:
+        for block in SPEC[case].blocks:
+            for line in block.text.splitlines() if block.kind != "file" else ():
+                asked, _, told = line.partition(":")
+                name, _, path = asked.partition(" ")
+                if block.kind == "refused":
+                    with pytest.raises(InvalidArgument):
+                        engine.edits.rename_symbol(name, told.strip())
+                    continue
+                found = engine.edits.rename_symbol(name, "fresh", path=path)
+                if block.kind == "renamed":
+                    assert shown(found) == tuple(part.strip() for part in f"{told}|".split("|")[:2]), line
+                else:
+                    assert block.kind == "waits"
+                    assert any(told.strip() in one for one in waiting(found)), line
 
 
 def test_accepted_places_are_renamed_as_well(tmp_path: Path) -> None:
@@ -489,24 +321,6 @@ def test_a_class_of_php_takes_its_file_along(tmp_path: Path) -> None:
             .replace("new Cat", "new Lion")
         )
         assert engine.files.read("src/use.php").text == use
-
-
-@pytest.mark.parametrize(
-    ("files", "name", "new_name"),
-    [
-        (KOTLIN, "Cat.feed", "purr"),
-        (KOTLIN, "Cat.name", "food"),
-        (KOTLIN, "Cat", "Purrs"),
-        (PHP, "Cat.feed", "legs"),
-        (PHP, "Cat", "Animal"),
-        (PHP, "Cat.feed", "class-name"),
-    ],
-)
-def test_a_name_that_means_something_already_is_refused(
-    tmp_path: Path, files: dict[str, str], name: str, new_name: str
-) -> None:
-    with indexed(tree(tmp_path / "w", files)) as engine, pytest.raises(InvalidArgument):
-        engine.edits.rename_symbol(name, new_name)
 
 
 def test_a_member_is_not_given_the_name_of_one_that_a_base_or_a_subclass_has(tmp_path: Path) -> None:
