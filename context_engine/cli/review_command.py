@@ -137,7 +137,7 @@ def _show(result: reviews.ReviewResult, screen: Screen) -> None:
         ("reviewed in part", _list_files([(file.path, file.reason) for file in coverage.files_partly])),
         ("analyzers", ", ".join(f"{run.name} {run.ms} ms" for run in coverage.analyzers if run.ran)),
         ("did not run", ", ".join(f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran)),
-        ("filtered out", str(result.filtered)),
+        ("filtered out", result.suppressed),
     ):
         if text:
             screen.note(f"{label}: {text}")

@@ -172,7 +172,7 @@ class CodeHistory:
         Raises: PreconditionFailed (it changes no file of this workspace), TooLarge, AccessFailed, GitUnavailable.
         """
         change = self._diffs.read_diff(DiffRequest(target=commit))
-        contents = self._diffs.versions(change, change.files)
+        contents = self._diffs.versions(change)
         left_out = {skipped.path: skipped.reason for skipped in contents.left_out}
         sections = split_sections(change.text)
         if len(sections) != len(change.files):

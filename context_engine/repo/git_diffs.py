@@ -122,10 +122,10 @@ class DiffReader:
         except UnsupportedHost as error:
             raise GitUnavailable(error.message, suggestion=error.suggestion, details=error.details) from error
 
-    def versions(self, diff: GitDiff, files: Iterable[FileDiff]) -> ChangeContents:
-        """Return both sides of these files in memory: ask for some hundred at a time. Raises: AccessFailed."""
+    def versions(self, diff: GitDiff) -> ChangeContents:
+        """Return both sides of its files in memory: ask for some hundred at a time. Raises: AccessFailed."""
         left_out: dict[str, Skipped] = {}
-        files = [file for file in files if not _is_left_out(file, left_out)]
+        files = [file for file in diff.files if not _is_left_out(file, left_out)]
         before = _tree_prefix(self._git, diff.merge_base or diff.base_commit)
         after = _tree_prefix(self._git, diff.commit)
         old_names, new_names = {}, {}
@@ -161,7 +161,7 @@ class DiffReader:
         left_out: list[Skipped] = []
         if asked.include_untracked and scope.is_of_work_tree:
             text += "".join(self._untracked_files(left_out))
-        files = parse_diff(text, bytes_max=GIT_DIFF_BYTES_MAX, may_be_empty=True).files
+        files = parse_diff(text, bytes_max=GIT_DIFF_BYTES_MAX, may_be_empty=True)
         if not files:
             raise self._empty(scope, asked)
         return replace(scope, target=asked.target, text=text, files=files, left_out=tuple(left_out))

@@ -14,9 +14,10 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.review.finding import CATEGORIES, FAIL_ON, PRIORITIES, ReviewOptions, ReviewRequest
     from context_engine.review.review_formats import render_review, review_to_json
-    from context_engine.review.review_service import ReviewedChange, ReviewService, ReviewWorkspace
+    from context_engine.review.review_service import ReviewService, ReviewWorkspace
     from context_engine.review.review_store import ReviewSession
     from context_engine.review.second_pass import ContentCritique, MergedReview
+    from context_engine.review.source_versions import ReviewedChange
     from context_engine.review.validation.content_validation import ValidationService
     from context_engine.review.validation.validation_request import CONTENT_KINDS, ValidationRequest, ValidationResult
     from context_engine.review.verdict import ReviewResult

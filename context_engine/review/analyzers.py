@@ -33,7 +33,7 @@ from context_engine.repo import (
 from context_engine.review.checks.check import read_declarations
 from context_engine.review.finding import ReviewOptions, assign_ids, mark_new
 from context_engine.review.reviewer import is_generated
-from context_engine.review.source_versions import TESTS, FileVersion, ReviewedFile
+from context_engine.review.source_versions import FileVersion, ReviewedChange, ReviewedFile, is_test
 from context_engine.review.verdict import NO_TIME, AnalyzerRun
 from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, read_json
 
@@ -238,9 +238,6 @@ SAID_BYTES_MAX = 10_000
 QUIET_IN_TESTS = ("S", "ASYNC", "B003", "B018", "B015", "F841", "PLR0124")
 """Rules that tests break on purpose."""
 
-TreeReader = Callable[[], Mapping[str, bytes]]
-"""Returns all files of a version."""
-
 
 @dataclass(frozen=True, slots=True)
 class AnalyzerReport:
@@ -273,12 +270,10 @@ class AnalyzerRunner:
 
     def run(
         self,
-        files: Sequence[ReviewedFile],
+        change: ReviewedChange,
         options: ReviewOptions,
         *,
         deadline: float,
-        before: TreeReader = dict,
-        after: TreeReader = dict,
         cancel: threading.Event | None = None,
     ) -> AnalyzerReport:
         """Run the analyzers over the changed files until `deadline`, a moment of `time.monotonic`, or `cancel`.
@@ -290,7 +285,7 @@ class AnalyzerRunner:
         runs = [AnalyzerRun(name, ran=False, why_not=problem) for name in sorted(unknown)]
         findings: list[Finding] = []
         for analyzer in self.analyzers:
-            accepted = list(filter(analyzer.accepts, files))
+            accepted = list(filter(analyzer.accepts, change.files))
             if not accepted:
                 continue
             start = time.monotonic()
@@ -299,7 +294,7 @@ class AnalyzerRunner:
                 continue
             limit_s = min(self.analyzer_s, deadline - start)
             analysis = _Analysis(self, analyzer, accepted[:FILES_MAX], limit_s, cancel)
-            found, problem = analysis.run(before, after)
+            found, problem = analysis.run(change)
             if not problem and len(accepted) > FILES_MAX:
                 problem = f"looked at {FILES_MAX} of {len(accepted)} files"
             ms = round((time.monotonic() - start) * 1_000)
@@ -341,7 +336,7 @@ class _Analysis:
     limit_s: float
     cancel: threading.Event | None
 
-    def run(self, before: TreeReader, after: TreeReader) -> tuple[list[Finding], str]:
+    def run(self, change: ReviewedChange) -> tuple[list[Finding], str]:
         """Return the findings, or why there are none."""
         new = {file.path: file.new.data for file in self.files if file.new is not None}
         old = {file.path: file.old.data for file in self.files if file.old is not None}
@@ -353,7 +348,7 @@ class _Analysis:
                 side, _, path = message.path.partition("/")
                 sides.get(side, []).append(replace(message, path=path))
             return list(self._compare(sides["new"], sides["old"])), problem
-        tree = after()
+        tree = change.context.read_all()
         if len(tree) > TREE_FILES_MAX or sum(map(len, tree.values())) > TREE_BYTES_MAX or not tree:
             return [], "wants the whole tree, which is not known here or too large"
         if missing := [name for name in self.analyzer.required_files if name not in tree]:
@@ -363,7 +358,7 @@ class _Analysis:
         if problem or not messages:
             return [], problem
         left_s = end - time.monotonic()
-        old_messages, problem = self._run_program({**before(), **old}, sorted({**tree, **new}), left_s)
+        old_messages, problem = self._run_program({**change.before(), **old}, sorted({**tree, **new}), left_s)
         return ([], problem) if problem else (list(self._compare(messages, old_messages)), "")
 
     def _run_program(
@@ -390,7 +385,7 @@ class _Analysis:
     def _compare(self, messages: Iterable[Finding], old_messages: Iterable[Finding]) -> Iterator[Finding]:
         groups: dict[tuple[str, str], list[Finding]] = {}
         for message in messages:
-            if not (message.rule.startswith(QUIET_IN_TESTS) and TESTS.search(message.path)):
+            if not (message.rule.startswith(QUIET_IN_TESTS) and is_test(message.path)):
                 groups.setdefault((message.path, message.rule), []).append(message)
         files = {file.path: file for file in self.files}
         for (path, rule), group in groups.items():

@@ -56,7 +56,7 @@ def review_to_json(result: ReviewResult) -> dict[str, Any]:
         "overall_confidence_score": round(result.overall_confidence, 3),
         "should_fail": result.should_fail,
         "fail_reasons": list(result.fail_reasons),
-        "findings_filtered": asdict(result.filtered),
+        "findings_filtered": dict(result.filtered),
         "coverage": {
             "files": len(coverage.files),
             "files_reviewed": coverage.files_reviewed,
@@ -122,8 +122,8 @@ def _render_coverage(result: ReviewResult) -> Iterator[str]:
     yield from _render_files("Only in part", coverage.files_partly)
     if coverage.analyzers:
         yield f"- Analyzers: {', '.join(map(_render_run, coverage.analyzers))}."
-    if suppressed := str(result.filtered):
-        yield f"- Findings that are not shown: {suppressed}."
+    if result.suppressed:
+        yield f"- Findings that are not shown: {result.suppressed}."
     if result.is_partial:
         yield "- **Not complete**: the time was over before everything was looked at."
     yield from (f"- Warning: {_inline(warning)}" for warning in result.warnings)

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,30 +19,30 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from context_engine.errors import Cancelled, NextStep, PreconditionFailed
+from context_engine.errors import Cancelled, PreconditionFailed
 from context_engine.repo import DiffRequest, GitDiff
 from context_engine.review.finding import assign_ids, redact_finding
+from context_engine.review.invariants import compile_globs
 from context_engine.review.review_formats import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit
 from context_engine.review.reviewer import FileReview
 from context_engine.review.second_pass import make_pending
-from context_engine.review.source_versions import ReviewedFile
-from context_engine.review.verdict import (
-    Coverage,
-    FileCoverage,
-    make_result,
-    merge_coverage,
-    summarize_change,
-)
+from context_engine.review.verdict import Coverage, FileCoverage, make_result, merge_runs, summarize_change
 from context_engine.storage import prepare_type
-from context_engine.text import FileDiff, UnifiedDiff
 
 if TYPE_CHECKING:
-    from context_engine.review.finding import ReviewRequest
+    from context_engine.model import Finding
+    from context_engine.review.finding import Redact, ReviewOptions, ReviewRequest
     from context_engine.review.review_service import ReviewWorkspace
+    from context_engine.review.reviewer import Reviewer
+    from context_engine.review.source_versions import ReviewedChange, ReviewedFile
+    from context_engine.review.verdict import AnalyzerRun, ReviewResult
+    from context_engine.text import FileDiff
 
 NAMED_MAX = 20
 """Named files that did not change are listed up to this number."""
+EXCLUDED = "excluded by a pattern"
+"""Why a file is not reviewed."""
 UNIT_FILES_MAX = 10
 """These are reviewed in a few seconds: as much as a pause or a crash may cost."""
 UNIT_LINES_MAX = 1_500
@@ -103,20 +103,18 @@ def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: R
     """
     start = time.perf_counter()
     taken = workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}"))
-    diff = UnifiedDiff(taken.files)
-    if request.paths:
-        diff = diff.filter_paths(set(request.paths).__contains__)
-    is_excluded = workspace.make_exclude_filter(request.options)
-    excluded = sorted(file.path for file in diff.files if is_excluded(file.path))
-    diff = diff.filter_paths(lambda path: not is_excluded(path))
-    if not diff.files:
+    changed = {file.path for file in taken.files}
+    named = changed.intersection(request.paths or changed)
+    is_excluded = compile_globs(request.options.exclude_patterns)
+    excluded = sorted(filter(is_excluded, named))
+    files = tuple(file for file in taken.files if file.path in named.difference(excluded))
+    if not files:
         raise PreconditionFailed(
             "none of the files that were named, and not excluded, differs between the two commits",
             suggestion="Leave changed_files and exclude_patterns out: git knows which files changed.",
             details={"changed_files": request.paths[:NAMED_MAX], "excluded": excluded[:NAMED_MAX]},
         )
     diff_ms = (time.perf_counter() - start) * 1_000
-    changed = {file.path for file in taken.files}
     unchanged = sorted(set(request.paths) - changed)[:NAMED_MAX]
     warnings = [f"not changed between the two commits: {', '.join(unchanged)}"] if unchanged else []
     instructions = workspace.redact(request.options.custom_instructions)
@@ -130,7 +128,61 @@ def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: R
         author=workspace.redact(request.author),
         options=replace(request.options, custom_instructions=instructions),
     )
-    return ReviewJob(stored, taken, diff, workspace, store, excluded, diff_ms)
+    return ReviewJob(stored, replace(taken, files=files), workspace, store, excluded, diff_ms)
+
+
+# -- what every review does --------------------------------------------------------------------------------------------
+
+
+def review_files(
+    reviewer: Reviewer, files: Iterable[ReviewedFile], cancel: threading.Event | None, *, deadline: float = math.inf
+) -> Iterator[FileReview]:
+    """Yield the review of each file, until a moment of `time.monotonic`. Raises: Cancelled."""
+    for file in files:
+        check_cancelled(cancel)
+        if time.monotonic() > deadline:
+            return
+        yield reviewer.review_file(file)
+
+
+def merge_reviews(
+    change: ReviewedChange,
+    reviews: Iterable[FileReview],
+    found: Iterable[Finding],
+    options: ReviewOptions,
+    redact: Redact,
+    *,
+    lost: Mapping[str, str],
+    runs: Sequence[AnalyzerRun] = (),
+    **outcome: Any,
+) -> ReviewResult:
+    """Return the review of a change from those of its files, and from what else was found in it.
+
+    `lost` are files that were not reviewed unless they are among the reviews, with the reasons.
+    """
+    reviews = sorted(reviews, key=lambda review: review.coverage.path)
+    covered = {path: FileCoverage(path, why) for path, why in {**change.left_out, **lost}.items()}
+    for review in reviews:
+        path = review.coverage.path
+        covered[path] = review.coverage.with_reason(change.left_out.get(path, ""))
+    runs = (*runs, *merge_runs(run for review in reviews for run in review.runs))
+    findings = [*(finding for review in reviews for finding in review.findings), *found]
+    return make_result(
+        [redact_finding(finding, redact) for finding in findings],
+        options,
+        Coverage(tuple(covered[path] for path in sorted(covered)), runs),
+        summarize_change(change.files, change.context.hot_paths()),
+        **outcome,
+    )
+
+
+def check_cancelled(cancel: threading.Event | None) -> None:
+    """Raise Cancelled once the event is set."""
+    if cancel is not None and cancel.is_set():
+        raise Cancelled("the review was cancelled", suggestion="Call again.")
+
+
+# -- the review of a session -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -139,7 +191,6 @@ class ReviewJob:
 
     request: ReviewRequest
     taken: GitDiff
-    diff: UnifiedDiff
     workspace: ReviewWorkspace
     store: ReviewStore
     excluded: Sequence[str] = ()
@@ -147,7 +198,7 @@ class ReviewJob:
 
     def cut(self) -> tuple[ReviewUnit, ...]:
         """Return the units in which the changed files are reviewed."""
-        return cut_into_units((file.path, len(file.added_lines) + len(file.removed_lines)) for file in self.diff.files)
+        return cut_into_units((file.path, len(file.added_lines) + len(file.removed_lines)) for file in self.taken.files)
 
     @cached_property
     def keys(self) -> dict[str, str]:
@@ -161,7 +212,7 @@ class ReviewJob:
 
     @cached_property
     def _diffs(self) -> Mapping[str, FileDiff]:
-        return {file.path: file for file in self.diff.files}
+        return {file.path: file for file in self.taken.files}
 
     def _identify(self, file: FileDiff) -> tuple[str, ...]:
         """Return what tells two versions of a file from any others; git names no blobs where no content changed."""
@@ -173,8 +224,8 @@ class ReviewJob:
         """Return how many of the files were reviewed before, in the same versions and by the same rules."""
         return len(self.store.read_cached(self.keys.values()))
 
-    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> tuple[UnitReview, dict[str, bytes]]:
-        """Review some files, and return what to keep in the cache; files that are in it are not read.
+    def review_files(self, paths: Sequence[str], cancel: threading.Event) -> tuple[UnitReview, dict[str, bytes | None]]:
+        """Review some files, and return what to keep in the cache; files that are in it are not read or written again.
 
         Raises: Cancelled, AccessFailed.
         """
@@ -186,15 +237,18 @@ class ReviewJob:
         bytes_read = 0
         if fresh:
             with _measure_stage(stages, "blobs"):
-                files, missing = self._read_files(fresh)
-            bytes_read = sum(len(version.data) for file in files for version in (file.old, file.new) if version)
-            reviews |= self._review_fresh(files, missing, stages, cancel)
+                files = tuple(self._diffs[path] for path in fresh)
+                change = self.workspace.read_change(replace(self.taken, files=files))
+            versions = [version for file in change.files for version in (file.old, file.new) if version]
+            bytes_read = sum(len(version.data) for version in versions)
+            reviews |= self._review_fresh(change, stages, cancel)
         runs = [run for review in reviews.values() for run in review.runs]
         failures = sorted({f"{run.name}: {run.why_not}" for run in runs if run.is_failure})
+        kept: dict[str, bytes | None] = dict.fromkeys(cached)
         if not failures:
-            cached |= {keys[path]: msgspec.json.encode(reviews[path]) for path in fresh if path in keys}
+            kept |= {keys[path]: msgspec.json.encode(reviews[path]) for path in fresh if path in keys}
         metrics = ReviewMetrics(stages, len(paths) - len(fresh), len(fresh), bytes_read, failures)
-        return UnitReview([reviews[path] for path in paths], metrics), cached
+        return UnitReview([reviews[path] for path in paths], metrics), kept
 
     def conclude(
         self, reviews: Sequence[FileReview], failed: Mapping[str, str], cancel: threading.Event
@@ -207,77 +261,54 @@ class ReviewJob:
         options = self.request.options
         stages: Stages = {"diff": [self.diff_ms]}
         with _measure_stage(stages, "blobs"):
-            files, _ = self._read_files(sorted(self._diffs))
-        _check_cancelled(cancel)
-        context = self.workspace.open_context(self.taken.commit)
+            change = self.workspace.read_change(self.taken)
+        check_cancelled(cancel)
         reviewer, warnings = self.workspace.make_reviewer(options)
         with _measure_stage(stages, "history"):
-            change_findings = reviewer.review_change(files, context)
-        _check_cancelled(cancel)
+            found = reviewer.review_change(change.files, change.context)
+        check_cancelled(cancel)
         with _measure_stage(stages, "merge"):
-            reviews = sorted(reviews, key=lambda review: review.coverage.path)
-            findings = [finding for review in reviews for finding in review.findings]
-            redact = self.workspace.redact_parts(files)
-            findings += [redact_finding(finding, redact) for finding in change_findings]
-            lost = [FileCoverage(path, f"its review failed: {error}") for path, error in failed.items()]
-            lost += [FileCoverage(path, "excluded by a pattern") for path in self.excluded]
-            parts = [Coverage((review.coverage,), review.runs) for review in reviews]
-            result = make_result(
-                findings,
+            redact = self.workspace.redact_parts(change.files)
+            result = merge_reviews(
+                change,
+                reviews,
+                found,
                 options,
-                merge_coverage((*parts, Coverage(tuple(lost)))),
-                summarize_change(files, context.hot_paths()),
+                redact,
+                lost={path: f"its review failed: {error}" for path, error in failed.items()}
+                | dict.fromkeys(self.excluded, EXCLUDED),
                 warnings=(*self.request.warnings, *warnings),
                 is_partial=bool(failed),
             )
-        pending = make_pending(result, options, files, redact, reviewer.rules)
+        pending = make_pending(result, options, change.files, redact, reviewer.rules)
         return SessionOutcome(review_to_json(result), ReviewMetrics(stages)), msgspec.json.encode(pending)
 
-    def _review_fresh(
-        self, files: Sequence[ReviewedFile], missing: Mapping[str, str], stages: Stages, cancel: threading.Event
-    ) -> dict[str, FileReview]:
+    def _review_fresh(self, change: ReviewedChange, stages: Stages, cancel: threading.Event) -> dict[str, FileReview]:
         options = self.request.options
         reviewer, _ = self.workspace.make_reviewer(options)
-        found = []
-        for file in files:
-            _check_cancelled(cancel)
-            found.append(reviewer.review_file(file))
-            for stage, ms in found[-1].ms:
-                stages.setdefault(stage, []).append(ms)
-        _check_cancelled(cancel)
+        found = list(review_files(reviewer, change.files, cancel))
+        for stage, ms in (row for review in found for row in review.ms):
+            stages.setdefault(stage, []).append(ms)
+        check_cancelled(cancel)
         with _measure_stage(stages, "lint"):
-            report = self.workspace.run_analyzers(files, options, self.taken)
+            deadline = time.monotonic() + options.time_budget_s
+            report = self.workspace.analyzers.run(change, options, deadline=deadline)
         reviews: dict[str, FileReview] = {}
-        redact = self.workspace.redact_parts(files)
+        redact = self.workspace.redact_parts(change.files)
         for review in found:
             path = review.coverage.path
             findings = assign_ids((*review.findings, *(row for row in report.findings if row.path == path)))
             counts = Counter(finding.source for finding in findings)
             # the first of the files stores the time of a run over all of them
             runs = tuple(replace(run, ms=0 if reviews else run.ms, findings=counts[run.name]) for run in report.runs)
-            redacted = tuple(redact_finding(finding, redact) for finding in findings)
-            reviews[path] = FileReview(redacted, review.coverage.with_reason(missing.get(path, "")), runs)
+            reviews[path] = FileReview(tuple(redact_finding(one, redact) for one in findings), review.coverage, runs)
         return reviews
-
-    def _read_files(self, paths: Sequence[str]) -> tuple[list[ReviewedFile], dict[str, str]]:
-        diffs = [self._diffs[path] for path in paths]
-        versions = self.workspace.diffs.versions(self.taken, diffs)
-        files = []
-        for diff in diffs:
-            old, new = versions.old.get(diff.old_path), versions.new.get(diff.new_path)
-            files.append(ReviewedFile.of(diff, old, new, self.workspace.parsers))
-        return files, {skipped.path: skipped.detail or skipped.reason for skipped in versions.left_out}
 
 
 def _decode_cached(stored: bytes) -> FileReview:
     """Return a review from the cache, which took no time now."""
     review = msgspec.json.decode(stored, type=prepare_type(FileReview))
     return replace(review, runs=tuple(replace(run, ms=0) for run in review.runs))
-
-
-def _check_cancelled(cancel: threading.Event) -> None:
-    if cancel.is_set():
-        raise Cancelled("the review was stopped", next_steps=NextStep("resume_review", "to continue"))
 
 
 @contextmanager

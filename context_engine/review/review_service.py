@@ -18,20 +18,28 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
+from context_engine.errors import InvalidArgument, PreconditionFailed
 from context_engine.model import ChangeObjections
 from context_engine.repo import DiffReader, DiffRequest, GitDiff, GitRevision, Root, is_sensitive
 from context_engine.review.analyzers import ALL as ANALYZERS
-from context_engine.review.analyzers import RUFF, AnalyzerReport, AnalyzerRunner, TreeReader
+from context_engine.review.analyzers import RUFF, AnalyzerRunner
 from context_engine.review.finding import Redact, ReviewOptions, redact_finding
 from context_engine.review.invariants import FILE_NAMES, InvariantSet, compile_globs, read_invariants_file
-from context_engine.review.review_job import open_review_job
+from context_engine.review.review_job import EXCLUDED, check_cancelled, merge_reviews, open_review_job, review_files
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore
-from context_engine.review.reviewer import FileReview, Reviewer
+from context_engine.review.reviewer import Reviewer
 from context_engine.review.second_pass import PendingReviews, explain_rejections, make_pending
-from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile, find_versions, iterate_versions
-from context_engine.review.verdict import NO_TIME, Coverage, FileCoverage, ReviewResult, make_result, summarize_change
+from context_engine.review.source_versions import (
+    Parsers,
+    ReviewContext,
+    ReviewedChange,
+    ReviewedFile,
+    TreeReader,
+    find_versions,
+    iterate_versions,
+)
+from context_engine.review.verdict import NO_TIME, ReviewResult
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
 from context_engine.team_parts import load_team_part
 from context_engine.text import parse_diff
@@ -41,7 +49,6 @@ if TYPE_CHECKING:
     from context_engine.history import FileHistory
     from context_engine.languages import Grammars, Languages
     from context_engine.memory import KnowledgeService
-    from context_engine.model import Skipped
     from context_engine.repo import Git, WorkspaceFiles
     from context_engine.secrets import Redactor
     from context_engine.storage import SharedRecords
@@ -140,15 +147,17 @@ class ReviewWorkspace:
                 )
         return Reviewer(rules.invariants), rules.warnings
 
-    def make_exclude_filter(self, options: ReviewOptions) -> Callable[[str], bool]:
-        """Return a filter of the paths that are not reviewed. Raises: InvalidArgument."""
-        return compile_globs(options.exclude_patterns)
-
-    def run_analyzers(self, files: Sequence[ReviewedFile], options: ReviewOptions, taken: GitDiff) -> AnalyzerReport:
-        """Run the analyzers over some files of a change between two commits."""
-        deadline = time.monotonic() + options.time_budget_s
-        before, after = self.read_tree(taken.merge_base or taken.base_commit), self.read_tree(taken.commit)
-        return self.analyzers.run(files, options, deadline=deadline, before=before, after=after)
+    def read_change(self, taken: GitDiff, *, began: float = 0.0) -> ReviewedChange:
+        """Return what git says has changed, with the texts of its files. Raises: AccessFailed."""
+        versions = self.diffs.versions(taken)
+        files = tuple(
+            ReviewedFile.of(diff, versions.old.get(diff.old_path), versions.new.get(diff.new_path), self.parsers)
+            for diff in taken.files
+        )
+        tree = GitRevision.STAGE if taken.target == "staged" else GitRevision.WORK_TREE
+        before = self.read_tree(taken.merge_base or taken.base_commit)
+        left_out = {skipped.path: skipped.detail or skipped.reason for skipped in (*versions.left_out, *taken.left_out)}
+        return ReviewedChange(files, self.open_context(taken.commit or tree), before, left_out, began)
 
     def redact(self, text: str) -> str:
         """Return a text without secrets, as it is stored and sent to others."""
@@ -157,20 +166,6 @@ class ReviewWorkspace:
     def redact_parts(self, files: Iterable[ReviewedFile]) -> Redact:
         """Return a function that takes secrets out of parts of these files, single lines of a key too."""
         return self.redactor.redact_parts(iterate_versions(files))
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewedChange:
-    """A change under review: its files, the tree they lead to, and the whole tree they come from, for compilers.
-
-    `left_out` are files whose text is unavailable, with the reasons; `began` is a moment of `time.monotonic`.
-    """
-
-    files: tuple[ReviewedFile, ...]
-    context: ReviewContext
-    began: float
-    before: TreeReader = dict
-    left_out: tuple[Skipped, ...] = ()
 
 
 class ReviewService:
@@ -199,7 +194,7 @@ class ReviewService:
         """Return what speaks against a diff of the present files. Raises: as `read_diff` and `review`."""
         change = self.read_diff(text)
         options = ReviewOptions(analyzers=(RUFF.name,), fail_on="P1")
-        report = self.workspace.analyzers.run(change.files, options, deadline=change.began + options.time_budget_s)
+        report = self.workspace.analyzers.run(change, options, deadline=change.began + options.time_budget_s)
         redact = self.workspace.redact_parts(change.files)
         found = [redact_finding(finding, redact) for finding in report.findings if finding.is_new]
         result = self.review(change, replace(options, analyzers="none"))
@@ -229,40 +224,29 @@ class ReviewService:
         """
         workspace = self.workspace
         reviewer, warnings = workspace.make_reviewer(options)
-        is_excluded = workspace.make_exclude_filter(options)
-        files = [file for file in change.files if not is_excluded(file.path)]
+        is_excluded = compile_globs(options.exclude_patterns)
+        lost = {file.path: EXCLUDED if is_excluded(file.path) else NO_TIME for file in change.files}
+        change = replace(change, files=tuple(file for file in change.files if lost[file.path] == NO_TIME))
         deadline = change.began + options.time_budget_s
-        reviewed: dict[str, FileReview] = {}
-        for file in files:
-            _check_cancelled(cancel)
-            if time.monotonic() > deadline:
-                break
-            reviewed[file.path] = reviewer.review_file(file)
-        findings = [finding for result in reviewed.values() for finding in result.findings]
+        reviews = list(review_files(reviewer, change.files, cancel, deadline=deadline))
         files_end = time.monotonic()
         is_late = files_end > change.began + WHOLE_CHANGE_SHARE * options.time_budget_s
-        is_partial = is_late or len(reviewed) < len(files)
-        if not is_partial:
-            findings += reviewer.review_change(files, change.context)
+        is_partial = is_late or len(reviews) < len(change.files)
+        found = () if is_partial else reviewer.review_change(change.files, change.context)
         change_end = time.monotonic()
-        report = workspace.analyzers.run(
-            files,
-            options,
-            deadline=deadline,
-            before=change.before,
-            after=lambda: change.context.read(change.context.list_paths()),
-            cancel=cancel,
-        )
-        _check_cancelled(cancel)
+        report = workspace.analyzers.run(change, options, deadline=deadline, cancel=cancel)
+        check_cancelled(cancel)
         ms = Counter({"across": (change_end - files_end) * 1_000, "analyzers": (time.monotonic() - change_end) * 1_000})
-        for result in reviewed.values():
-            ms.update(dict(result.ms))
-        redact = workspace.redact_parts(files)  # what is shown repeats no secret; ids were computed before
-        return make_result(
-            [redact_finding(finding, redact) for finding in (*findings, *report.findings)],
+        for review in reviews:
+            ms.update(dict(review.ms))
+        return merge_reviews(
+            change,
+            reviews,
+            (*found, *report.findings),
             options,
-            Coverage(_cover_files(change, reviewed, is_excluded), report.runs),
-            summarize_change(files, change.context.hot_paths()),
+            workspace.redact_parts(change.files),  # what is shown repeats no secret; ids were computed before
+            lost=lost,
+            runs=report.runs,
             warnings=(*warnings, *report.warnings),
             is_partial=is_partial,
             ms=tuple(ms.items()),
@@ -286,7 +270,7 @@ class ReviewService:
             return None if data is None else data.decode("utf-8", "replace")
 
         files = tuple(
-            find_versions(file, sent, workspace.read_work_tree, read_base, workspace.parsers) for file in diff.files
+            find_versions(file, sent, workspace.read_work_tree, read_base, workspace.parsers) for file in diff
         )
         # where the work tree has the new versions, it is the tree that the change leads to
         is_applied = not sent and all(
@@ -294,7 +278,7 @@ class ReviewService:
             for file in files
         )
         context = workspace.open_context(GitRevision.WORK_TREE) if is_applied else ReviewContext(workspace.parsers)
-        return ReviewedChange(files, context, began, workspace.read_tree(commit))
+        return ReviewedChange(files, context, workspace.read_tree(commit), began=began)
 
     def read_git_change(
         self, request: DiffRequest, *, include_patterns: Sequence[str] = ()
@@ -305,8 +289,7 @@ class ReviewService:
         leave none of it).
         """
         began = time.monotonic()
-        workspace = self.workspace
-        taken = workspace.diffs.read_diff(request)
+        taken = self.workspace.diffs.read_diff(request)
         is_included = compile_globs(include_patterns) if include_patterns else lambda _path: True
         diffs = [file for file in taken.files if is_included(file.path)]
         if not diffs:
@@ -316,15 +299,7 @@ class ReviewService:
                 suggestion=f"Leave include_patterns out, or let it match one of: {paths}",
                 details={"reason": "filtered out"},
             )
-        versions = workspace.diffs.versions(taken, diffs)
-        files = tuple(
-            ReviewedFile.of(diff, versions.old.get(diff.old_path), versions.new.get(diff.new_path), workspace.parsers)
-            for diff in diffs
-        )
-        tree = GitRevision.STAGE if request.target == "staged" else GitRevision.WORK_TREE
-        context = workspace.open_context(taken.commit or tree)
-        left_out = (*versions.left_out, *taken.left_out)
-        return taken, ReviewedChange(files, context, began, workspace.read_tree(taken.base_commit), left_out)
+        return taken, self.workspace.read_change(replace(taken, files=tuple(diffs)), began=began)
 
     # -- second passes --
 
@@ -338,22 +313,3 @@ class ReviewService:
         """Return a function that explains what is wrong with a draft of findings. Raises: ReviewNotFound."""
         pending = self.second_passes.load(review_id)
         return lambda draft: explain_rejections(pending, draft)
-
-
-def _cover_files(
-    change: ReviewedChange, reviewed: Mapping[str, FileReview], is_excluded: Callable[[str], bool]
-) -> tuple[FileCoverage, ...]:
-    """Return every file that the diff or git names: reviewed, or why not."""
-    reasons = {skipped.path: skipped.detail or skipped.reason for skipped in change.left_out}
-    covered = {path: FileCoverage(path, why) for path, why in reasons.items()}
-    for file in change.files:
-        why = "excluded by a pattern" if is_excluded(file.path) else NO_TIME
-        covered[file.path] = FileCoverage(file.path, why)
-    for path, result in reviewed.items():
-        covered[path] = result.coverage.with_reason(reasons.get(path, ""))
-    return tuple(covered[path] for path in sorted(covered))
-
-
-def _check_cancelled(cancel: threading.Event | None) -> None:
-    if cancel is not None and cancel.is_set():
-        raise Cancelled("the review was cancelled", suggestion="Call again.")

@@ -194,7 +194,7 @@ class SessionJob:
         return {"status": status, "error": error}, {OUTCOME: msgspec.json.encode(outcome)}
 
     def _update(
-        self, decide: SessionUpdate, bodies: Mapping[str, bytes] = {}, cache: Mapping[str, bytes] = {}
+        self, decide: SessionUpdate, bodies: Mapping[str, bytes] = {}, cache: Mapping[str, bytes | None] = {}
     ) -> ReviewSession | None:
         """Change the session while it is ours: another process may have taken it over."""
 

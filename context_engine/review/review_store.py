@@ -203,11 +203,12 @@ class ReviewStore:
         session_id: str,
         decide: SessionUpdate,
         bodies: Mapping[str, bytes] = {},
-        cache: Mapping[str, bytes] = {},
+        cache: Mapping[str, bytes | None] = {},
     ) -> ReviewSession | None:
         """Replace a session by what `decide` returns, in one transaction; None when there is no such session.
 
-        If it changes, bodies are stored below it, and files in the cache. If `decide` raises, nothing changes.
+        If it changes, bodies are stored below it, and files in the cache; those without a body were used from there.
+        If `decide` raises, nothing changes.
         """
         named = {f"{session_id}/{name}": body for name, body in bodies.items()}
         with self._writing(_state_path(session_id), *named) as db:
@@ -217,7 +218,9 @@ class ReviewStore:
                 named[_state_path(session_id)] = msgspec.json.encode(after)
                 for path, body in named.items():
                     _put(db, path, after.created_at, body)
-                rows = [(key, after.updated_at, zlib.compress(body, 1)) for key, body in cache.items()]
+                used = [(after.updated_at, key) for key, body in cache.items() if body is None]
+                db.executemany("UPDATE cache SET used_at = ? WHERE key = ?", used)
+                rows = [(key, after.updated_at, zlib.compress(body, 1)) for key, body in cache.items() if body]
                 db.executemany("INSERT OR REPLACE INTO cache VALUES (?, ?, ?)", rows)
             return after
 

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -47,7 +47,7 @@ from context_engine.review.validation.validation_request import (
     complete_findings,
     report,
 )
-from context_engine.review.verdict import ReviewResult, SuppressedCounts, make_result
+from context_engine.review.verdict import ReviewResult, make_result
 from context_engine.storage import prepare_type
 from context_engine.text import CHANCE_BYTES, DiffHunk, DiffLine, FileDiff, LineSpan, merge_spans, split_lines, uuid7
 from context_engine.timestamps import Now
@@ -197,8 +197,7 @@ def merge_draft_into(pending: PendingReview, draft: Any, *, source: str, submiss
         is_partial=before.is_partial,
         second_pass=True,
     )
-    counts = asdict(before.filtered)
-    filtered = SuppressedCounts(**{reason: counts[reason] + count for reason, count in asdict(after.filtered).items()})
+    filtered = {reason: before.filtered[reason] + count for reason, count in after.filtered.items()}
     result = replace(after, filtered=filtered, questions=before.questions)
     merged = replace(pending, result=result, submissions=(*pending.submissions, name))
     return MergedReview(merged, checked.rejected, checked.warnings)

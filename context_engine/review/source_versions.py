@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from context_engine.index import qualified_names
+from context_engine.index import qualified_names, role_of
 from context_engine.languages import (
     CaptureMatch,
     Captures,
@@ -40,17 +40,19 @@ PARSED_BYTES_MAX = 1_000_000
 """Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""
 BINARY_BYTES = 8_000
 """Git's own rule: a NUL among so many first bytes makes a file binary."""
-TESTS = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__|testing|testdata|e2e|cypress)(?:/|$)|(?:^|/)(?:test_|conftest)[^/]*$"
-    r"|[._-](?:test|spec|tests|cy)\.[\w.]+$|_test(?:_\w+)?\.\w+$|Tests?\.\w+$"
-)
-"""The folders and names of tests."""
 CALLABLE = frozenset({"function", "method", "constructor"})
 MINIFIED_CHARS = 5_000
 """A line of this length was written by a program."""
 
 ReadText = Callable[[str], str | None]
 """Returns the text of a path, or None when there is none."""
+TreeReader = Callable[[], Mapping[str, bytes]]
+"""Returns all files of a version."""
+
+
+def is_test(path: str) -> bool:
+    """Return whether a file contains tests, judged by its path."""
+    return role_of(path, "code") == "test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,7 @@ class ReviewedFile:
     @property
     def is_test(self) -> bool:
         """Whether its path is that of a test."""
-        return bool(TESTS.search(self.path))
+        return is_test(self.path)
 
     @property
     def is_code(self) -> bool:
@@ -300,6 +302,10 @@ class ReviewContext:
     partners_of: Callable[[str], Sequence[CochangedFile]] = lambda _path: ()
     hot_paths: Callable[[], frozenset[str]] = frozenset
 
+    def read_all(self) -> Mapping[str, bytes]:
+        """Return all files of the new tree, for compilers."""
+        return self.read(self.list_paths())
+
     @cached_property
     def paths(self) -> PathIndex:
         """The files of the new tree, for resolving imports."""
@@ -320,3 +326,17 @@ class ReviewContext:
         contents = self.read(missing) if missing else {}
         for path in missing:
             self._sources[path] = FileVersion(path, contents[path], self.parsers) if path in contents else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedChange:
+    """A change under review: its files, the tree they lead to, and the whole tree they come from, for compilers.
+
+    `left_out` are files whose text is unavailable, with the reasons; `began` is a moment of `time.monotonic`.
+    """
+
+    files: tuple[ReviewedFile, ...]
+    context: ReviewContext
+    before: TreeReader = dict
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    began: float = 0.0

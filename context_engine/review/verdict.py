@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from context_engine.model import Finding, Skipped
@@ -81,18 +81,15 @@ class Coverage:
         return tuple(Skipped(file.path, file.partly) for file in self.files if file.partly and not file.skipped)
 
 
-def merge_coverage(parts: Iterable[Coverage]) -> Coverage:
-    """Merge the coverage of several parts of one change; an analyzer that ran for several becomes one run."""
-    files: dict[str, FileCoverage] = {}
-    runs: dict[str, AnalyzerRun] = {}
-    for part in parts:
-        files |= {file.path: file for file in part.files}
-        for run in part.analyzers:
-            one = runs.get(run.name, AnalyzerRun(run.name, ran=False))
-            why_not = "; ".join(dict.fromkeys(filter(None, (one.why_not, run.why_not))))
-            ran, ms, findings = one.ran or run.ran, one.ms + run.ms, one.findings + run.findings
-            runs[run.name] = AnalyzerRun(run.name, ran, ms, findings, why_not)
-    return Coverage(tuple(files[path] for path in sorted(files)), tuple(runs[name] for name in sorted(runs)))
+def merge_runs(runs: Iterable[AnalyzerRun]) -> tuple[AnalyzerRun, ...]:
+    """Merge the runs over several parts of one change to one run of each analyzer."""
+    merged: dict[str, AnalyzerRun] = {}
+    for run in runs:
+        one = merged.get(run.name, AnalyzerRun(run.name, ran=False))
+        why_not = "; ".join(dict.fromkeys(filter(None, (one.why_not, run.why_not))))
+        ran, ms, findings = one.ran or run.ran, one.ms + run.ms, one.findings + run.findings
+        merged[run.name] = AnalyzerRun(run.name, ran, ms, findings, why_not)
+    return tuple(merged[name] for name in sorted(merged))
 
 
 # -- the kind of a change, and its risk --------------------------------------------------------------------------------
@@ -209,33 +206,20 @@ SAME_RULES = {other: check.rule for check in CHECKS for other in check.also}
 """Rules of analyzers that report the same as a check of this package."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuppressedCounts:
-    """How many findings are not shown, by the first reason that applies."""
-
-    preexisting: int = 0
-    off_changed_lines: int = 0
-    allow_listed: int = 0
-    category: int = 0
-    below_confidence: int = 0
-    over_max: int = 0
-
-    def __str__(self) -> str:
-        """Return the counts above 0, by the names of the options that would show these findings."""
-        counts = asdict(self).items()
-        return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts if count)
+REASONS = ("preexisting", "off_changed_lines", "allow_listed", "category", "below_confidence", "over_max")
+"""Why a finding is not shown; the first that applies counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewResult:
-    """The result of a review. `findings` are those that are shown, most pressing first.
+    """The result of a review. `findings` are those that are shown, most pressing first; `filtered` counts the others.
 
     `questions` are suspicions below the threshold, for a second pass. `is_partial`: the time was over before everything
     was reviewed. `second_pass`: the findings of an agent or a model are among them.
     """
 
     findings: tuple[Finding, ...]
-    filtered: SuppressedCounts
+    filtered: Mapping[str, int]
     coverage: Coverage
     summary: ChangeSummary
     fail_reasons: tuple[str, ...] = ()
@@ -251,6 +235,11 @@ class ReviewResult:
         if any(finding.priority <= BLOCKING for finding in self.findings):
             return "blocking_findings"
         return "needs_attention" if self.findings else "no_deterministic_findings"
+
+    @property
+    def suppressed(self) -> str:
+        """How many findings are not shown, by the names of the options that would show these."""
+        return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self.filtered.items() if count)
 
     @property
     def should_fail(self) -> bool:
@@ -325,9 +314,7 @@ def make_result(
     )
 
 
-def select_findings(
-    findings: Iterable[Finding], options: ReviewOptions
-) -> tuple[tuple[Finding, ...], SuppressedCounts]:
+def select_findings(findings: Iterable[Finding], options: ReviewOptions) -> tuple[tuple[Finding, ...], dict[str, int]]:
     """Return the findings that are shown, most pressing first, and how many are not, each counted once."""
     shown: list[Finding] = []
     suppressed: Counter[str] = Counter()
@@ -339,7 +326,7 @@ def select_findings(
             suppressed[reason] += 1
         else:
             shown.append(finding)
-    return tuple(shown), SuppressedCounts(**suppressed)
+    return tuple(shown), {name: suppressed[name] for name in REASONS}
 
 
 def ask_about_suspicions(findings: Iterable[Finding], options: ReviewOptions) -> tuple[str, ...]:

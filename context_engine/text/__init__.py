@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         DiffHunk,
         DiffLine,
         FileDiff,
-        UnifiedDiff,
         parse_diff,
         quote_path,
     )

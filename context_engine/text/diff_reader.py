@@ -51,7 +51,7 @@ class FileDiff:
 
     Modes are git's (`100644`), blobs the hashes of its `index` line; both are `""` if the diff does not name them.
 
-    >>> change = parse_diff("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n").files[0]
+    >>> change = parse_diff("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n")[0]
     >>> change.path, change.added_lines
     ('x', (DiffLine(mark='+', old=0, new=2, text='three'),))
     >>> change.apply("one\ntwo\n"), change.revert("one\nthree\n"), change.apply("other\n")
@@ -120,27 +120,6 @@ class FileDiff:
         return "\n".join(known.get(number, "") for number in range(1, max(known, default=0) + 1))
 
 
-@dataclass(frozen=True)
-class UnifiedDiff:
-    """All files of a diff, in its order."""
-
-    files: tuple[FileDiff, ...]
-
-    @property
-    def added(self) -> int:
-        """The number of added lines."""
-        return sum(len(file.added_lines) for file in self.files)
-
-    @property
-    def removed(self) -> int:
-        """The number of removed lines."""
-        return sum(len(file.removed_lines) for file in self.files)
-
-    def filter_paths(self, keep: Callable[[str], bool]) -> UnifiedDiff:
-        """Return the files whose path passes."""
-        return replace(self, files=tuple(file for file in self.files if keep(file.path)))
-
-
 def _patch(diff: FileDiff, text: str, removed: str, added: str, *, ends: bool) -> str | None:
     """Return the text with the lines marked `removed` replaced by those marked `added`; None where it does not fit."""
     lines = text.removesuffix("\n").split("\n") if text else []
@@ -205,9 +184,10 @@ _BODY = frozenset((" ", "+", "-", "\\", "", "\r"))
 """The first characters of the lines of a hunk; a blank context line may have lost its blank."""
 
 
-def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX, may_be_empty: bool = False) -> UnifiedDiff:
-    """Parse a diff; prose around it, as in a mail, is left out. Without a change it is refused, unless `may_be_empty`.
+def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX, may_be_empty: bool = False) -> tuple[FileDiff, ...]:
+    """Return the files of a diff; prose around it, as in a mail, is left out.
 
+    A diff without a change is refused, unless it `may_be_empty`.
     Raises: DiffInvalid, DiffTruncated, DiffCombinedUnsupported, TooLarge.
     """
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
@@ -223,7 +203,7 @@ def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX, may_be_empty: bool
             "the text contains no change of a file in the unified format",
             suggestion="Send what git diff or diff -u writes: `--- a/x`, `+++ b/x`, `@@ -1 +1 @@`, then the lines.",
         )
-    return UnifiedDiff(files)
+    return files
 
 
 def _join_sections(files: Iterable[FileDiff]) -> Iterator[FileDiff]:

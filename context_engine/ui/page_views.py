@@ -100,7 +100,7 @@ def view_edit(engine: Engine, arguments: Arguments) -> dict[str, Any]:
         if not version.is_known:
             row["note"] = "not shown: another program changed the file since"
         elif diff:
-            parsed = replace(parse_diff(diff).files[0], old_path=path, new_path=path)
+            parsed = replace(parse_diff(diff)[0], old_path=path, new_path=path)
             row = _diff_file(parsed, lines_left) | {"kind": parsed.kind}
             lines_left -= _count_lines(row)
         elif version.before != version.after:

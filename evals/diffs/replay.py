@@ -14,13 +14,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.errors import ContextEngineError
-from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, UnifiedDiff, parse_diff
+from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, parse_diff
 
 STYLES = {
     "plain": ("diff-tree", "-p", "-M", "--root", "--no-commit-id", "--full-index"),
@@ -57,8 +57,8 @@ def main() -> int:
                     continue
                 spent += time.perf_counter() - begun
                 size += len(text)
-                files += len(diff.files)
-                lines += diff.added + diff.removed
+                files += len(diff)
+                lines += sum(len(file.added_lines) + len(file.removed_lines) for file in diff)
                 wrong += [
                     f"{repository} {commit} {style}: {each}" for each in judged(repository, commit, style, diff, text)
                 ]
@@ -68,9 +68,9 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def judged(repository: Path, commit: str, style: str, diff: UnifiedDiff, text: str) -> Iterator[str]:
+def judged(repository: Path, commit: str, style: str, diff: Sequence[FileDiff], text: str) -> Iterator[str]:
     """Where the counts differ from git's, or the lines do not make the new file of the old one."""
-    ours = {each.path: (len(each.added_lines), len(each.removed_lines)) for each in diff.files}
+    ours = {each.path: (len(each.added_lines), len(each.removed_lines)) for each in diff}
     said = numstat(git(repository, "diff-tree", "--numstat", "-z", "-M", "-r", "--root", "--no-commit-id", commit))
     if ours != said and style != "no context":  # without context git itself may show a change in other lines
         yield f"numstat: {set(ours.items()) ^ set(said.items())}"
@@ -81,7 +81,7 @@ def judged(repository: Path, commit: str, style: str, diff: UnifiedDiff, text: s
         if applied and {path: counts for path, counts in ours.items() if path in applied} != applied:
             yield f"apply: {set(ours.items()) ^ set(applied.items())}"
     if "--full-index" in STYLES[style]:
-        yield from (f"{each.path} is not rebuilt" for each in diff.files if not is_rebuilt(repository, each))
+        yield from (f"{each.path} is not rebuilt" for each in diff if not is_rebuilt(repository, each))
 
 
 def is_rebuilt(repository: Path, change: FileDiff) -> bool:

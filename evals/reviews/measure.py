@@ -29,7 +29,7 @@ from context_engine.languages import Grammars, Languages
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewOptions
 from context_engine.review.reviewer import Reviewer
-from context_engine.review.source_versions import TESTS, FileVersion, Parsers, ReviewContext, ReviewedFile
+from context_engine.review.source_versions import FileVersion, Parsers, ReviewContext, ReviewedFile, is_test
 from context_engine.review.verdict import ask_about_suspicions
 from context_engine.storage import user_cache_folder
 from context_engine.text import parse_diff
@@ -101,7 +101,7 @@ def commit_case(repository: Path, kind: str, commit: str, *, reverse: bool) -> C
     if not diff or len(diff) > CHANGE_BYTES_MAX:
         return None
     try:
-        files = parse_diff(diff).files
+        files = parse_diff(diff)
     except Exception:  # noqa: BLE001 - a diff that we cannot read is not a case
         return None
     if len(files) > 50:
@@ -116,7 +116,7 @@ def commit_case(repository: Path, kind: str, commit: str, *, reverse: bool) -> C
 
 def is_local_fix(case: Case) -> bool:
     """Whether a change is of at most two files of code and a few lines of them."""
-    files = [file for file in parse_diff(case.diff).files if CODE.search(file.path) and not TESTS.search(file.path)]
+    files = [file for file in parse_diff(case.diff) if CODE.search(file.path) and not is_test(file.path)]
     changed = sum(len(file.added_numbers) + len(list(file.removed_lines)) for file in files)
     return 0 < len(files) <= 2 and 0 < changed <= FIX_LINES_MAX and all(f.old_path and f.new_path for f in files)
 
@@ -283,7 +283,7 @@ PLANT_SUFFIXES = (".py", ".go", ".ts", ".js", ".java", ".rs", ".cs", ".rb", ".ph
 def planted(repository: Path, count: int, parsers: Parsers) -> Iterator[Case]:
     """Yield planted bugs, the same number of each kind as far as the files allow."""
     names = git(repository, "ls-tree", "-r", "--name-only", "HEAD").decode("utf-8", "replace").splitlines()
-    paths = sorted((name for name in names if name.endswith(PLANT_SUFFIXES) and not TESTS.search(name)), key=order)
+    paths = sorted((name for name in names if name.endswith(PLANT_SUFFIXES) and not is_test(name)), key=order)
     plants = (*PLANTS, *FURTHER_PLANTS)
     left = Counter({kind: max(1, count // len(PLANTS)) for kind, _, _ in plants})
     for path in paths[:150]:
@@ -336,9 +336,7 @@ def review(case: Case, parsers: Parsers) -> tuple[list[Finding], float]:
     """Return the new findings on changed lines, of every confidence, and the processor seconds."""
     start = time.process_time()
     reviewer = Reviewer()
-    files = [
-        ReviewedFile.of(diff, *case.texts.get(diff.path, (None, None)), parsers) for diff in parse_diff(case.diff).files
-    ]
+    files = [ReviewedFile.of(diff, *case.texts.get(diff.path, (None, None)), parsers) for diff in parse_diff(case.diff)]
     found: list[Finding] = [item for file in files for item in reviewer.review_file(file).findings]
     found += reviewer.review_change(files, ReviewContext(parsers))
     shown = [item for item in found if item.is_new and item.is_on_changed_line and item.priority <= 2]
@@ -393,8 +391,8 @@ def main() -> int:
 
 def changes_code(case: Case, parsers: Parsers) -> bool:
     """Whether a change is of more than comments and blank lines."""
-    for diff in parse_diff(case.diff).files:
-        if not CODE.search(diff.path) or TESTS.search(diff.path):
+    for diff in parse_diff(case.diff):
+        if not CODE.search(diff.path) or is_test(diff.path):
             continue
         file = ReviewedFile.of(diff, *case.texts.get(diff.path, (None, None)), parsers)
         sides = ((file.old, file.removed), (file.new, file.added))
@@ -449,11 +447,9 @@ def print_counts(results: dict[str, list[tuple[Case, list[Finding]]]]) -> None:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for kind, rows in results.items():
         for case, found in rows:
-            files = [
-                file for file in parse_diff(case.diff).files if CODE.search(file.path) and not TESTS.search(file.path)
-            ]
+            files = [file for file in parse_diff(case.diff) if CODE.search(file.path) and not is_test(file.path)]
             size = sum(len(file.added_numbers) + len(list(file.removed_lines)) for file in files)
-            tests = [file for file in parse_diff(case.diff).files if TESTS.search(file.path)]
+            tests = [file for file in parse_diff(case.diff) if is_test(file.path)]
             tested = sum(len(file.added_numbers) - len(list(file.removed_lines)) for file in tests)
             scope = "small" if size <= SMALL_LINES and tested <= 0 else "large"
             for rule in {titles[item.title] for item in found if item.rule == "difference"}:

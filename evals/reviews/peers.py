@@ -144,7 +144,7 @@ def new_reports(cases: list[Case], folder: Path, tool: Tool) -> dict[int, set[tu
 def changed_lines(case: Case) -> dict[str, set[int]]:
     """Return the lines of the new version within three lines of each change."""
     lines: dict[str, set[int]] = {}
-    for file in parse_diff(case.diff).files:
+    for file in parse_diff(case.diff):
         for hunk in file.hunks:
             numbers = [line.new for line in hunk.lines if line.new]
             lines.setdefault(file.path, set()).update(numbers)

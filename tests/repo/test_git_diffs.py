@@ -37,7 +37,7 @@ def paths(root: Path, target: str = "staged", **asked: Any) -> list[str]:
 
 
 def versions(root: Path, found: GitDiff, **limits: Any) -> ChangeContents:
-    return diffs(root).versions(found, found.files, **limits)
+    return diffs(root).versions(found, **limits)
 
 
 # -- which versions ---------------------------------------------------------------------------------------------------
@@ -200,9 +200,7 @@ def test_a_new_file_is_shown_as_git_would_show_it(repo: Path) -> None:
     for name, content in {"t.txt": b"a\nb\n", "n.txt": b"no newline", "e.txt": b"", "b.bin": b"\0\1\2"}.items():
         tree(repo, {name: content})
         git(repo, "add", "--intent-to-add", name)
-        ours, theirs = (
-            parse_diff(text).files[0] for text in (adding(name, content), git(repo, "diff", "--", name) + "\n")
-        )
+        ours, theirs = (parse_diff(text)[0] for text in (adding(name, content), git(repo, "diff", "--", name) + "\n"))
         assert (ours.hunks, ours.kind, ours.is_binary, ours.new_has_newline, ours.path) == (
             *(theirs.hunks, theirs.kind, theirs.is_binary, theirs.new_has_newline, theirs.path),
         )

@@ -30,7 +30,7 @@ from context_engine.review.analyzers import (
 )
 from context_engine.review.finding import ReviewOptions
 from context_engine.review.invariants import read_invariants_file
-from tests.support.changes import changed_file
+from tests.support.changes import changed_file, whole
 from tests.support.children import HANGS
 
 
@@ -57,7 +57,7 @@ def analysed(
 ) -> AnalyzerReport:
     change = changed_file("src/a.py", old, new)
     options = ReviewOptions(analyzers=(analyzer.name,))
-    return (bench or AnalyzerRunner((analyzer,))).run([change], options, deadline=time.monotonic() + s)
+    return (bench or AnalyzerRunner((analyzer,))).run(whole(change), options, deadline=time.monotonic() + s)
 
 
 def test_what_only_the_new_version_has_is_new_and_the_work_tree_is_never_looked_at() -> None:
@@ -96,7 +96,7 @@ def test_a_program_that_nobody_waits_for_any_more_is_ended() -> None:
     cancel = threading.Event()
     cancel.set()
     change, slow = changed_file("src/a.py", "x\n", "y\n"), program(HANGS)
-    told = AnalyzerRunner((slow,)).run([change], ReviewOptions(), deadline=time.monotonic() + 300, cancel=cancel)
+    told = AnalyzerRunner((slow,)).run(whole(change), ReviewOptions(), deadline=time.monotonic() + 300, cancel=cancel)
     assert told.runs[0].why_not == "was cancelled"
 
 
@@ -110,7 +110,7 @@ def test_what_runs_code_of_the_project_runs_only_where_the_user_said_so() -> Non
 
 def test_a_name_in_the_settings_that_no_analyzer_has_is_reported() -> None:
     runner = AnalyzerRunner((program(SPEAKS),), allowed=frozenset({"", "small", "esslint"}))
-    (run,) = runner.run([], ReviewOptions(), deadline=time.monotonic() + 9).runs
+    (run,) = runner.run(whole(), ReviewOptions(), deadline=time.monotonic() + 9).runs
     assert (run.name, run.ran) == ("esslint", False)
     assert "CTX_REVIEW_PROGRAMS" in run.why_not
 
@@ -121,7 +121,7 @@ def test_an_analyser_that_is_not_there_or_not_wanted_says_why() -> None:
     change = changed_file("src/a.py", "x\n", "BAD\n")
     for wanted in ("none", ("other",)):
         told = AnalyzerRunner((program(SPEAKS),)).run(
-            [change], ReviewOptions(analyzers=wanted), deadline=time.monotonic() + 9
+            whole(change), ReviewOptions(analyzers=wanted), deadline=time.monotonic() + 9
         )
         assert told.runs[0].why_not == "not asked for"
     assert analysed(program(SPEAKS), "x\n", "BAD\n", s=-1.0).runs[0].why_not == "no time was left"
@@ -129,7 +129,9 @@ def test_an_analyser_that_is_not_there_or_not_wanted_says_why() -> None:
 
 def test_a_file_that_it_does_not_read_is_not_given_to_it() -> None:
     other = changed_file("src/a.txt", "x\n", "BAD\n")
-    assert AnalyzerRunner((program(SPEAKS),)).run([other], ReviewOptions(), deadline=time.monotonic() + 9).runs == ()
+    assert (
+        AnalyzerRunner((program(SPEAKS),)).run(whole(other), ReviewOptions(), deadline=time.monotonic() + 9).runs == ()
+    )
 
 
 @pytest.mark.skipif(not find_program("ruff"), reason="ruff is in the extra `dev`, not in the product")
@@ -147,7 +149,7 @@ def test_ruff_reports_what_is_new() -> None:
 def test_ruff_does_not_hear_of_the_settings_of_the_project() -> None:
     quiet = changed_file("pyproject.toml", None, "[tool.ruff]\nlint.ignore = ['F821']\n")
     code = changed_file("a.py", None, "print(undefined)\n")
-    told = AnalyzerRunner((RUFF,)).run([quiet, code], ReviewOptions(), deadline=time.monotonic() + 30)
+    told = AnalyzerRunner((RUFF,)).run(whole(quiet, code), ReviewOptions(), deadline=time.monotonic() + 30)
     assert [each.rule for each in told.findings] == ["F821"]
 
 

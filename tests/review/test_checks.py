@@ -99,7 +99,7 @@ def test_the_paths_through_a_function_are_counted_in_every_language(path: str, o
 
 
 def found(check: Check, diff: str, new: bytes | None = b"", old: bytes | None = b"") -> list[Finding]:
-    return list(check.run(ReviewedFile.of(parse_diff(diff).files[0], old, new, PARSERS)))
+    return list(check.run(ReviewedFile.of(parse_diff(diff)[0], old, new, PARSERS)))
 
 
 @pytest.mark.parametrize("path", ["../outside.py", "a/../../b.py", "sub/.git/hooks/post-checkout", "/etc/cron.d/job"])
@@ -190,7 +190,7 @@ def test_a_function_that_is_imported_now_is_not_gone() -> None:
 def test_files_that_moved_together_still_find_each_other() -> None:
     moved = "diff --git a/old/a.ts b/new/a.ts\nsimilarity index 100%\nrename from old/a.ts\nrename to new/a.ts\n"
     text = "export function total() {}\n"
-    file = ReviewedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
+    file = ReviewedFile.of(parse_diff(moved)[0], text.encode(), text.encode(), PARSERS)
     beside = {"new/a.ts": text, "new/b.ts": "import { total } from './a';\n"}
     assert list(change_checks.removed_symbol.run([file], surroundings(beside))) == []
     behind = {"new/a.ts": text, "old/b.ts": "import { total } from './a';\n"}
@@ -235,7 +235,7 @@ def test_what_a_module_makes_as_it_runs_lies_in_no_file() -> None:
 def test_a_package_that_moved_as_a_whole_is_found_wherever_its_program_begins() -> None:
     moved = "diff --git a/old/app/__init__.py b/new/app/__init__.py\nsimilarity index 100%\nrename from old/app/__init__.py\nrename to new/app/__init__.py\n"
     text = "total = 1\n"
-    file = ReviewedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
+    file = ReviewedFile.of(parse_diff(moved)[0], text.encode(), text.encode(), PARSERS)
     tree = {"new/app/__init__.py": text, "new/run.py": "from app import total\n"}
     assert list(change_checks.removed_symbol.run([file], surroundings(tree))) == []
 
@@ -243,7 +243,7 @@ def test_a_package_that_moved_as_a_whole_is_found_wherever_its_program_begins() 
 def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
     moved = "diff --git a/shop/app.py b/shop/base/app.py\nsimilarity index 90%\nrename from shop/app.py\nrename to shop/base/app.py\n"
     text = "class App: ...\n"
-    file = ReviewedFile.of(parse_diff(moved).files[0], text.encode(), text.encode(), PARSERS)
+    file = ReviewedFile.of(parse_diff(moved)[0], text.encode(), text.encode(), PARSERS)
     tree = {"shop/__init__.py": "from .app import App\n", "shop/base/app.py": text, "shop/app.py": "class App: ...\n"}
     assert list(change_checks.removed_symbol.run([file], surroundings(tree))) == []
     assert list(change_checks.removed_symbol.run([file], surroundings(tree | {"shop/app.py": "class Other: ...\n"})))

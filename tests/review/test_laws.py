@@ -44,13 +44,13 @@ def test_every_finding_is_about_a_line_of_the_new_version(path: str, old: str, n
 
 @given(PATHS, TEXTS, TEXTS)
 def test_what_did_not_change_has_nothing_new(path: str, text: str, other: str) -> None:
-    diff = parse_diff(diff_text(path, text, text + "\n" + other)).files[0]
+    diff = parse_diff(diff_text(path, text, text + "\n" + other))[0]
     unchanged = ReviewedFile.of(diff, text.encode(), text.encode(), PARSERS)
     assert [each for each in REVIEWER.review_file(unchanged).findings if each.is_new] == []
 
 
 @given(PATHS, st.binary(max_size=60), st.binary(max_size=60))
 def test_no_bytes_break_a_review(path: str, old: bytes, new: bytes) -> None:
-    file = ReviewedFile.of(parse_diff(diff_text(path, "a\n", "b\n")).files[0], old, new, PARSERS)
+    file = ReviewedFile.of(parse_diff(diff_text(path, "a\n", "b\n"))[0], old, new, PARSERS)
     looked = REVIEWER.review_file(file)
     assert looked.coverage.path == path

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from context_engine.errors import Cancelled, PreconditionFailed, RefNotFound
 from context_engine.model import Finding
 from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import DiffReader
 from context_engine.repo.paths import Root
 from context_engine.review.analyzers import ALL, AnalyzerRunner
 from context_engine.review.finding import ReviewOptions, ReviewRequest
@@ -29,9 +28,8 @@ from context_engine.review.review_job import (
     open_review_job,
     summarize_metrics,
 )
+from context_engine.review.review_service import ReviewWorkspace
 from context_engine.review.review_store import ReviewSession, ReviewStore, ReviewUnit
-from context_engine.review.reviewer import Reviewer
-from context_engine.review.source_versions import Parsers, ReviewContext
 from context_engine.review.verdict import NO_TIME, AnalyzerRun
 from context_engine.secrets import redact
 from context_engine.text.lines import LineSpan
@@ -41,27 +39,21 @@ from tests.support.trees import commit, git, repository, tree
 KEY = "ghp_" + "a1B2c3D4e5F6" * 3
 BEFORE = "def load(path):\n    return open(path).read()\n"
 AFTER = BEFORE + "\n\ndef safe(path):\n    try:\n        return load(path)\n    except:\n        return None\n"
-PARSERS = Parsers(LANGUAGES, GRAMMARS)
 
 
-def analysed(found: Sequence[Finding] = (), runs: Sequence[Any] = ()) -> SimpleNamespace:
-    return SimpleNamespace(findings=found, runs=runs)
+def analysed(found: Sequence[Finding] = (), runs: Sequence[Any] = (), name: str = "") -> SimpleNamespace:
+    """Analyzers that report this."""
+    report = SimpleNamespace(findings=found, runs=runs)
+    return SimpleNamespace(run=lambda *_, **_named: report, fingerprint=lambda *_: name)
 
 
 def means(root: Path, **other: Any) -> Any:
     """What a small workspace has to review with: our own checks, and nothing installed."""
-    parts: dict[str, Any] = {
-        "diffs": DiffReader(Git(root), Root(root)),
-        "parsers": PARSERS,
-        "make_reviewer": lambda _options: (Reviewer(), ()),
-        "run_analyzers": lambda _files, _options, _taken: analysed(),
-        "analyzers": SimpleNamespace(fingerprint=lambda _options, _commit: ""),
-        "open_context": lambda _commit: ReviewContext(PARSERS),
-        "make_exclude_filter": lambda options: options.exclude_patterns.__contains__,
-        "redact": lambda text: redact(text).text,
-        "redact_parts": lambda _files: lambda text: redact(text).text,
-    }
-    return SimpleNamespace(**parts | other)
+    masks: Any = SimpleNamespace(redact=redact, redact_parts=lambda _files: lambda text: redact(text).text)
+    masks.history, masks.read_once, masks.find = lambda: None, lambda _path: None, lambda *_: ()
+    made = ReviewWorkspace(Root(root), Git(root), LANGUAGES, GRAMMARS, masks, masks, masks)
+    vars(made).update({"analyzers": analysed()} | other)
+    return made
 
 
 @pytest.fixture
@@ -116,7 +108,7 @@ def test_a_file_with_another_content_name_or_mode_is_not_known(root: Path, what:
 def test_other_rules_analyzers_or_options_know_nothing(root: Path) -> None:
     jobs = [
         change(root),
-        change(root, means(root, analyzers=SimpleNamespace(fingerprint=lambda _options, _commit: "ruff 1.0"))),
+        change(root, means(root, analyzers=analysed(name="ruff 1.0"))),
         change(root, means(root, make_reviewer=lambda _options: (SimpleNamespace(ruleset="other"), ()))),
         change(root, options=ReviewOptions(confidence_threshold=0.5)),
     ]
@@ -128,7 +120,7 @@ def test_nothing_secret_is_kept(root: Path) -> None:
     assert KEY not in repr(made.request)
     review, cache = made.review_files(paths_of(made), threading.Event())
     outcome, pending = made.conclude(review.files, {}, threading.Event())
-    stored = b"".join((msgspec.json.encode([review, outcome]), *cache.values(), pending))
+    stored = b"".join((msgspec.json.encode([review, outcome]), *filter(None, cache.values()), pending))
     assert KEY.encode() not in stored
     quotes = [finding.quote for file in review.files for finding in file.findings]
     assert any("except: token = " in quote for quote in quotes), "its line is quoted without it"
@@ -140,7 +132,7 @@ def test_findings_of_analyzers_are_kept_with_their_file_and_their_time_is_told_o
         is_on_changed_line=True,
     )  # fmt: skip
     runs = [AnalyzerRun("ruff", True, 12, 1), AnalyzerRun("tsc", False, why_not="not installed")]
-    made = change(root, means(root, run_analyzers=lambda *_: analysed([found], runs)))
+    made = change(root, means(root, analyzers=analysed([found], runs)))
     review, cache = made.review_files(["src/f0.py", "src/f1.py"], threading.Event())
     sources = [{finding.source for finding in file.findings} for file in review.files]
     assert ["ruff" in named for named in sources] == [False, True]
@@ -162,7 +154,7 @@ def test_findings_of_analyzers_are_kept_with_their_file_and_their_time_is_told_o
     ],
 )
 def test_an_analyzer_that_failed_is_asked_again_the_next_time(root: Path, run: AnalyzerRun, is_kept: bool) -> None:
-    made = change(root, means(root, run_analyzers=lambda *_: analysed((), [run])))
+    made = change(root, means(root, analyzers=analysed((), [run])))
     review, cache = made.review_files(["src/f0.py"], threading.Event())
     assert (bool(cache), not review.metrics.failures) == (is_kept, is_kept)
 

@@ -40,7 +40,7 @@ def test_a_new_mistake_on_a_line_that_nobody_changed_is_marked_so() -> None:
         changed_file("app/code.py", code, code.replace(":\n", ":\n    return 1\n"))
     ).findings
     assert (finding.rule, finding.span.first, finding.is_on_changed_line) == ("unreachable", 3, False)
-    assert select_findings([finding], ReviewOptions())[1].off_changed_lines == 1
+    assert select_findings([finding], ReviewOptions())[1]["off_changed_lines"] == 1
     assert select_findings([finding], ReviewOptions(changed_lines_only=False))[0] == (finding,)
 
 

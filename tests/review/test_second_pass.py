@@ -36,7 +36,6 @@ from context_engine.review.verdict import (
     Coverage,
     FileCoverage,
     ReviewResult,
-    SuppressedCounts,
     make_result,
 )
 from context_engine.secrets import redact
@@ -78,7 +77,7 @@ NEW = {
     "        send(card, amount)\n    log(card)\n    done(card)\n",
     "tests/test_pay.py": "import pay\nassert pay\n",
 }
-FILES = parse_diff(DIFF).files
+FILES = parse_diff(DIFF)
 CHANGED = [
     ReviewedFile.of(each, b"", NEW[each.new_path].encode() if each.new_path else None, PARSERS) for each in FILES
 ]
@@ -168,9 +167,9 @@ def test_what_a_check_says_as_well_is_one_finding_and_surer() -> None:
 def test_findings_that_are_not_told_stay_counted() -> None:
     quiet = replace(CHECKED, id="id-2", rule="other", confidence=0.3)
     first = kept(CHECKED, quiet)
-    assert first.result.filtered == SuppressedCounts(below_confidence=1)
+    assert first.result.suppressed == "1 below confidence"
     unsure = row(confidence_score=0.5)
-    assert merge_draft_into(first, draft(unsure), source="host").result.filtered == SuppressedCounts(below_confidence=2)
+    assert merge_draft_into(first, draft(unsure), source="host").result.suppressed == "2 below confidence"
 
 
 def test_nothing_secret_is_kept_or_shown(seconds: PendingReviews) -> None:
@@ -215,7 +214,7 @@ def test_the_brief_shows_numbered_hunks_with_their_symbols_the_findings_and_the_
 def test_a_brief_is_never_too_long_and_says_what_it_left_out() -> None:
     lines = [f"line number {number} of a long file" for number in range(5_000)]
     body = "".join(f"+{line}\n" for line in lines)
-    (file,) = parse_diff(f"--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,5000 @@\n{body}").files
+    (file,) = parse_diff(f"--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,5000 @@\n{body}")
     long = ReviewedFile.of(file, None, "\n".join(lines).encode(), PARSERS)
     pending = make_pending(reviewed(), ReviewOptions(), [long], lambda text: text, ["rule"] * 50)
     text = review_brief(replace(pending, result=replace(pending.result, findings=(CHECKED,) * 50)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +17,8 @@ from context_engine.review.verdict import (
     Coverage,
     FileCoverage,
     make_result,
-    merge_coverage,
     merge_duplicates,
+    merge_runs,
     select_findings,
     summarize_change,
 )
@@ -52,7 +52,7 @@ OPTIONS = st.builds(
 @given(st.lists(FINDINGS, max_size=9), OPTIONS)
 def test_every_finding_is_told_or_counted_once(findings: list[Finding], options: ReviewOptions) -> None:
     told, filtered = select_findings(assign_ids(findings), options)
-    assert len(told) + sum(asdict(filtered).values()) == len(findings)
+    assert len(told) + sum(filtered.values()) == len(findings)
     assert len(told) <= options.max_findings
     assert list(told) == sorted(told, key=lambda each: each.order)
     for each in told:
@@ -102,12 +102,9 @@ def test_checks_alone_never_say_that_a_patch_is_correct() -> None:
     )
 
 
-def test_parts_of_a_coverage_come_together_without_losing_a_reason() -> None:
-    one = Coverage((FileCoverage("a.py"),), (AnalyzerRun("ruff", True, 20, 1),))
-    other = Coverage((FileCoverage("b.png", "binary"),), (AnalyzerRun("ruff", False, why_not="took longer than 1 s"),))
-    both = merge_coverage([one, other])
-    assert (both.files_reviewed, [each.reason for each in both.files_skipped]) == (1, ["binary"])
-    assert both.analyzers == (AnalyzerRun("ruff", True, 20, 1, "took longer than 1 s"),)
+def test_runs_over_parts_of_a_change_come_together_without_losing_a_reason() -> None:
+    runs = AnalyzerRun("ruff", True, 20, 1), AnalyzerRun("ruff", False, why_not="took longer than 1 s")
+    assert merge_runs(runs) == (AnalyzerRun("ruff", True, 20, 1, "took longer than 1 s"),)
 
 
 def stats(path: str, added: int, removed: int, is_test: bool, is_code: bool) -> Any:

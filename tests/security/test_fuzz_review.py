@@ -47,7 +47,7 @@ DIFFS = [
 
 def test_diffs() -> None:
     def read(text: str) -> None:
-        for file in read_diff(text).files:
+        for file in read_diff(text):
             file.text_of_hunks()
             for other in ("", "a\nb\ne", text):
                 file.apply(other)

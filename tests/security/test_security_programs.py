@@ -26,7 +26,7 @@ from context_engine.review.finding import ReviewOptions
 from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.plan_step_tools import execute_plan
 from context_engine.tools.tool import Call, Tool
-from tests.support.changes import changed_file
+from tests.support.changes import changed_file, whole
 from tests.support.engines import indexed
 from tests.support.planned import detailed
 from tests.support.trees import commit, git, repository, tree
@@ -150,9 +150,8 @@ def ran(analyzer: Analyzer, out: str, complaint: str, code: int, folder: Path) -
     files = dict.fromkeys(analyzer.required_files, b"")
     change = changed_file(f"src/a.{FAMILY[analyzer.name]}", "x\n", "let y: number = 2\n")
     now = {change.path: b"let y: number = 2\n", **files}
-    report = runner.run(
-        [change], ReviewOptions(), deadline=time.monotonic() + 30, before=lambda: files, after=lambda: now
-    )
+    both = whole(change, before=files, after=now)
+    report = runner.run(both, ReviewOptions(), deadline=time.monotonic() + 30)
     assert report.runs[0].ran
     return report
 

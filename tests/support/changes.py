@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from context_engine.review.checks import Check
-from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedFile
+from context_engine.review.source_versions import Parsers, ReviewContext, ReviewedChange, ReviewedFile
 from context_engine.secrets.secret_finder import find_secrets
 from context_engine.text.diff_reader import parse_diff
 from tests.support.engines import GRAMMARS, LANGUAGES
@@ -27,7 +27,7 @@ def diff_text(path: str, old: str | None, new: str | None) -> str:
 def changed_file(path: str, old: str | None, new: str | None) -> ReviewedFile:
     """A file as it was and as it becomes."""
     encoded = [None if text is None else text.encode() for text in (old, new)]
-    return ReviewedFile.of(parse_diff(diff_text(path, old, new)).files[0], *encoded, PARSERS)
+    return ReviewedFile.of(parse_diff(diff_text(path, old, new))[0], *encoded, PARSERS)
 
 
 class CheckExample(NamedTuple):
@@ -83,3 +83,9 @@ def surroundings(files: Mapping[str, str]) -> ReviewContext:
         read=lambda paths: {path: files[path].encode() for path in paths if path in files},
         files_with_words=holding,
     )
+
+
+def whole(*files: ReviewedFile, before: Mapping[str, bytes] = {}, after: Mapping[str, bytes] = {}) -> ReviewedChange:
+    """A change of these files, between two trees for compilers."""
+    context = ReviewContext(PARSERS, list_paths=lambda: [*after], read=lambda _paths: after)
+    return ReviewedChange(files, context, lambda: before)

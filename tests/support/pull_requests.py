@@ -20,21 +20,22 @@ NO_ANALYZERS: dict[str, Any] = {"analyzers": ["none"], "max_findings": 100}
 VICTIM = """
     import json, sys, threading
     from pathlib import Path
+    from types import SimpleNamespace
     from context_engine.review.finding import ReviewRequest
     from context_engine.tools.review_tools import parse_review_options
     from tests.support.engines import open_engine
     from tests.support.pull_requests import NO_ANALYZERS
     engine = open_engine(Path(sys.argv[1]), **json.loads(sys.argv[2]))
-    analysed, calls = engine.reviews.workspace.run_analyzers, []
+    analyzers, calls = engine.reviews.workspace.analyzers, []
 
-    def held_up(*arguments):
+    def run(*arguments, **named):
         calls.append(1)
         if len(calls) > 2:
             print(session, flush=True)
             threading.Event().wait()
-        return analysed(*arguments)
+        return analyzers.run(*arguments, **named)
 
-    engine.reviews.workspace.run_analyzers = held_up
+    vars(engine.reviews.workspace)["analyzers"] = SimpleNamespace(run=run, fingerprint=analyzers.fingerprint)
     sessions = engine.reviews.sessions
     session = sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).session.id
     threading.Event().wait()

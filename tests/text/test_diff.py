@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated
-from context_engine.text.diff_reader import DiffLine, FileDiff, UnifiedDiff, parse_diff, quote_path, unquote_path
+from context_engine.text.diff_reader import DiffLine, FileDiff, parse_diff, quote_path, unquote_path
 from context_engine.text.lines import LineSpan
 from evals.diffs.replay import applied, numstat
 from tests.support.changes import diff_text
@@ -62,12 +63,12 @@ def counted(text: str, tmp_path: Path) -> dict[str, tuple[int, int]]:
     return numstat(said.stdout)
 
 
-def counts(diff: UnifiedDiff) -> dict[str, tuple[int, int]]:
-    return {each.path: (len(each.added_lines), len(each.removed_lines)) for each in diff.files}
+def counts(files: Sequence[FileDiff]) -> dict[str, tuple[int, int]]:
+    return {each.path: (len(each.added_lines), len(each.removed_lines)) for each in files}
 
 
 def only(text: str) -> FileDiff:
-    [found] = parse_diff(text).files
+    [found] = parse_diff(text)
     return found
 
 
@@ -221,7 +222,7 @@ def test_whatever_lines_come_they_are_read_or_refused(lines: list[str]) -> None:
         found = parse_diff("\n".join(lines))
     except (DiffInvalid, DiffTruncated, DiffCombinedUnsupported):
         return
-    assert found.files
+    assert found
 
 
 # -- laws --------------------------------------------------------------------------------------------------------------
@@ -281,7 +282,7 @@ TEXTS = st.builds(
 @given(TEXTS, TEXTS)
 def test_a_diff_leads_from_the_old_version_to_the_new_and_back(old: str, new: str) -> None:
     assume(old != new)
-    file = parse_diff(diff_text("x", old, new)).files[0]
+    file = parse_diff(diff_text("x", old, new))[0]
     assert file.apply(old) == new
     assert file.revert(new) == old
 
@@ -292,7 +293,7 @@ PLAIN_LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n"]), min_size=1, max_si
 @given(PLAIN_LINES, PLAIN_LINES)
 def test_a_diff_without_context_leads_there_as_well(old: list[str], new: list[str]) -> None:
     assume(old != new)
-    file = parse_diff("".join(difflib.unified_diff(old, new, "a/x", "b/x", n=0))).files[0]
+    file = parse_diff("".join(difflib.unified_diff(old, new, "a/x", "b/x", n=0)))[0]
     assert file.apply("".join(old)) == "".join(new)
     assert file.revert("".join(new)) == "".join(old)
 
@@ -302,7 +303,7 @@ def test_a_diff_that_was_made_for_another_file_gives_nothing_or_keeps_what_is_be
     old: str, new: str, other: str
 ) -> None:
     assume(old != new)
-    file = parse_diff(diff_text("x", old, new)).files[0]
+    file = parse_diff(diff_text("x", old, new))[0]
     made = file.apply(other)
     gone = [line.text for line in file.removed_lines]
     assert made is None or all(line in other.split("\n") for line in gone)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.languages import Import, resolve_import
 from context_engine.review.checks.check import SCRIPT, check, on_line
+from context_engine.review.source_versions import is_test
 from context_engine.text import LineSpan, read_json, read_toml
 
 if TYPE_CHECKING:
@@ -466,9 +467,6 @@ FUNCTION_LINES_MIN = 5
 """A shorter function hardly needs a test of its own."""
 UNTESTED_CONFIDENCE_MAX = 0.65
 """Below the usual threshold: of the three findings in a hundred commits none was useful (evals/noise)."""
-_TEST_PATH = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__)/|(?:^|/)test_|[._-](?:test|spec)\.|_test(?:_\w{1,80})?\.|Tests?\.\w+$"
-)
 
 
 @check("usually-together")
@@ -496,7 +494,7 @@ def untested_function(files: Sequence[ReviewedFile], surroundings: ReviewContext
         if not new or not old or len(new) + len(old) > FUNCTIONS_MAX:
             continue
         files_with = surroundings.files_with_words(sorted({*new, *old}))
-        tested = {name for name, paths in files_with.items() if any(map(_TEST_PATH.search, paths))}
+        tested = {name for name, paths in files_with.items() if any(map(is_test, paths))}
         share = len(tested & old.keys()) / len(old)
         for name, line in new.items():
             if name not in tested and share > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.context import resolve_names
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from context_engine.languages import Language, PathIndex
     from context_engine.model import Finding
     from context_engine.review.source_versions import FileVersion
-    from context_engine.text import DiffHunk, UnifiedDiff
+    from context_engine.text import DiffHunk, FileDiff
 
 NEAR_LINES = 200
 """A hunk that fits within this distance belongs to a file that has changed since; patch programs search as far."""
@@ -109,9 +109,9 @@ def _is_local(target: str, path: str, language: Language, paths: PathIndex) -> b
 # -- diffs ------------------------------------------------------------------------------------------------------------
 
 
-def find_misplaced_hunks(diff: UnifiedDiff, read: ReadText) -> Iterator[Finding]:
+def find_misplaced_hunks(files: Iterable[FileDiff], read: ReadText) -> Iterator[Finding]:
     """Report hunks whose old lines are not in the file that they change."""
-    for file in diff.files:
+    for file in files:
         if not file.old_path or file.is_binary or not file.hunks:
             continue
         text = read(file.old_path)
