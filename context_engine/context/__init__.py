@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         PART_WORTH,
         PLACE_TOKENS_MIN,
         PRICE_POWER,
+        FilePrice,
+        SnippetPacker,
         estimate_max_tokens,
         find_symbol_at,
         widen_to_symbol,
@@ -58,7 +60,6 @@ if TYPE_CHECKING:
         check_claims,
     )
     from context_engine.context.localizer import (
-        NO_HIT,
         BestHit,
         GatheredFiles,
         GatherRequest,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     )
     from context_engine.context.name_lookup import PromptReference, ReferencePlace, resolve_names
     from context_engine.context.project_knowledge import (
-        EVERYWHERE,
         QUOTED_FROM_REPOSITORY,
         ProjectKnowledge,
         RememberedItem,

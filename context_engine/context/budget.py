@@ -1,4 +1,4 @@
-r"""PURE. Token budgets: an upper bound for the tokens of a text, and the choice of lines that are worth their tokens.
+r"""PURE. Token budgets: an upper bound for the tokens of a text, and the lines that a budget is spent on.
 
 >>> estimate_max_tokens("def login(user): ..."), estimate_max_tokens("")
 (7, 0)
@@ -17,11 +17,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 from context_engine.model import Definition
-from context_engine.text import LineSpan, merge_spans
+from context_engine.text import LineSpan
 
 PRICE_POWER = 0.75
 """Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
@@ -127,7 +127,7 @@ def _by_size(symbol: Definition) -> tuple[int, LineSpan, str]:
 class SnippetOption(NamedTuple):
     """Lines that could be shown, and their worth: the probability that they are needed. `is_first`: best of its file.
 
-    `file` is the rank of the file. If the option must be cut, it begins at `best_line`.
+    `file` is the number of the file. If the option must be cut, it begins at `best_line`.
     """
 
     file: int
@@ -139,16 +139,21 @@ class SnippetOption(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilePrice:
-    """Price of a file in tokens: `head` once if any of it is shown, and `line` for each line."""
+    """Price of a file: `head` once if any of it is shown, and `line` for each line."""
 
-    head: int
-    line: Callable[[int], int]
-    _spans: dict[LineSpan, int] = field(default_factory=dict, repr=False, compare=False)
+    head: float
+    line: Callable[[int], float]
+    _spans: dict[LineSpan, float] = field(default_factory=dict, repr=False, compare=False)
 
-    def price_span(self, span: LineSpan) -> int:
-        """Return the price of the lines of a span; it is asked for several times."""
+    def price_span(self, span: LineSpan, most: float = inf) -> float:
+        """Return the price of the lines of a span, or one over `most`; it is asked for several times."""
         if span not in self._spans:
-            self._spans[span] = sum(map(self.line, range(span.first, span.last + 1)))
+            price = 0
+            for number in range(span.first, span.last + 1):
+                price += self.line(number)
+                if price > most:
+                    return price
+            self._spans[span] = price
         return self._spans[span]
 
 
@@ -163,72 +168,90 @@ def order_by_value(options: Iterable[SnippetOption], prices: Sequence[FilePrice]
 
 
 class SelectedLines(NamedTuple):
-    """Lines that are shown, and the tokens that they added."""
+    """Lines that are shown, and what they added to the price."""
 
     file: int
     span: LineSpan
-    price: int
+    price: float
 
 
 @dataclass(slots=True)
 class SnippetPacker:
-    """Spends a budget: first the best place of the best file, then what brings the most worth for its price.
+    """Spends a budget on lines of files; no line is paid twice. `frame` is the price of lines that touch no others.
 
-    `selected` is ordered by importance: each of its beginnings is a good choice for a smaller budget.
+    `selected` has the order in which they were selected: each of its beginnings is a choice for a smaller budget.
     """
 
     prices: Sequence[FilePrice]
-    room: int
+    room: float
+    frame: float = SNIPPET_TOKENS
     selected: list[SelectedLines] = field(default_factory=list)
-    shown: dict[int, list[LineSpan]] = field(default_factory=dict)  # spans that touch are joined
+    shown: dict[int, set[int]] = field(default_factory=dict)  # file -> the numbers of its lines
 
     def select_first(self, options: Iterable[SnippetOption]) -> None:
         """Select the best place of the best file, or the part of it that fits."""
-        firsts = sorted((option for option in options if option.is_first), key=lambda option: option.file)
-        if firsts:
-            self._select_beginning(firsts[0], self.room)
+        first = min((option for option in options if option.is_first), key=lambda option: option.file, default=None)
+        if first and not self.select(first.file, first.span):
+            self.select_beginning(first.file, LineSpan(max(first.best_line, first.span.first), first.span.last))
 
     def select_best(self, options: Iterable[SnippetOption]) -> None:
         """Select the other places, and a cut one as a whole, while there is room. They come `order_by_value`."""
         for option in options:
-            price = self._price(option.file, option.span)
-            if 0 < price <= self.room:
-                self._show(SelectedLines(option.file, option.span, price))
+            self.select(option.file, option.span)
 
     def select_lines(self, lines: Iterable[LineSpan | None]) -> None:
         """Select a line of each file of which nothing is shown, best file first, while there is room."""
         for file, line in enumerate(lines):
-            price = self._price(file, line)
-            if line and file not in self.shown and price <= self.room:
-                self._show(SelectedLines(file, line, price))
+            if line and file not in self.shown:
+                self.select(file, line)
 
-    def _select_beginning(self, option: SnippetOption, share: int) -> None:
-        """Select as much of an option as its share allows; nothing if that is less than a line."""
-        price = self.prices[option.file]
-        left = share - self._price(option.file, None)
-        fits = price.price_span(option.span) <= left
-        first = option.span.first if fits else max(option.best_line, option.span.first)
-        last = first - 1
-        while last < option.span.last and (left := left - price.line(last + 1)) >= 0:
-            last += 1
-        if last >= first:
-            span = LineSpan(first, last)
-            self._show(SelectedLines(option.file, span, self._price(option.file, span)))
+    def select(self, file: int, span: LineSpan, *, label: float = 0) -> bool:
+        """Show lines and a label, which has a price of its own; return False if they do not fit or add nothing."""
+        price = self._price(file, span, label)
+        if not 0 < price <= self.room:
+            return False
+        self._show(file, span, price)
+        return True
 
-    def _show(self, lines: SelectedLines) -> None:
-        self.selected.append(lines)
-        self.room -= lines.price
-        self.shown[lines.file] = merge_spans([*self.shown.get(lines.file, []), lines.span])
-
-    def _price(self, file: int, span: LineSpan | None) -> int:
-        """Return the tokens that a span would add; without a span, the tokens of a first snippet without its lines."""
-        shown, price = self.shown.get(file, []), self.prices[file]
-        head = 0 if shown else price.head
-        if span is None:
-            return head + SNIPPET_TOKENS
-        if any(known.contains(span) for known in shown):
+    def select_beginning(self, file: int, span: LineSpan, *, label: float = 0, least: int = 0) -> int:
+        """Show the lines that fit, at least `least`; return the last one, 0 if nothing fits."""
+        price, shown = self.prices[file], self.shown.get(file, ())
+        left = self.room - self._price_around(file, span) - label
+        stop = span.first
+        while stop <= span.last:
+            left -= 0 if stop in shown else price.line(stop)
+            if left < 0 and stop >= span.first + least:
+                break
+            stop += 1
+        if stop == span.first:
             return 0
-        frame = 0 if any(known.touches(span) for known in shown) else SNIPPET_TOKENS
-        common = (LineSpan(max(known.first, span.first), min(known.last, span.last)) for known in shown)
-        paid = sum(price.price_span(lines) for lines in common if lines.first <= lines.last)
-        return head + frame + price.price_span(span) - paid
+        part = LineSpan(span.first, stop - 1)
+        self._show(file, part, self._price(file, part, label))
+        return part.last
+
+    def includes(self, file: int, span: LineSpan) -> bool:
+        """Return whether all lines of a span are shown."""
+        return self.shown.get(file, set()).issuperset(range(span.first, span.last + 1))
+
+    def _show(self, file: int, span: LineSpan, price: float) -> None:
+        self.selected.append(SelectedLines(file, span, price))
+        self.room -= price
+        self.shown.setdefault(file, set()).update(range(span.first, span.last + 1))
+
+    def _price(self, file: int, span: LineSpan, label: float) -> float:
+        """Return what lines and their label would add, or a price over the room."""
+        if self.includes(file, span):
+            return label
+        price, shown = self.prices[file], self.shown.get(file, set())
+        lines = range(span.first, span.last + 1)
+        if shown.isdisjoint(lines):
+            added = price.price_span(span, self.room)
+        else:
+            added = sum(price.line(line) for line in lines if line not in shown)
+        return self._price_around(file, span) + label + added
+
+    def _price_around(self, file: int, span: LineSpan) -> float:
+        """Return the price of the header of a file that is not shown yet, and of a frame if no line next to it is."""
+        shown = self.shown.get(file, set())
+        head = 0 if shown else self.prices[file].head
+        return head + (self.frame if shown.isdisjoint(range(span.first - 1, span.last + 2)) else 0)

@@ -371,7 +371,7 @@ class _Extra(NamedTuple):
 _Entry = SelectedLines | _Extra
 
 
-def _fit_extras(extras: Sequence[_Extra], room: int) -> list[_Extra]:
+def _fit_extras(extras: Sequence[_Extra], room: float) -> list[_Extra]:
     chosen = []
     for extra in extras:
         content = extra.content

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from context_engine.text import ParseError, read_json
@@ -46,6 +47,7 @@ def detect_commands(names: Collection[str], read: Callable[[str], str]) -> list[
     `names` are the files at its top, `read` returns the text of one. A file that cannot be parsed is ignored.
     """
 
+    @cache
     def text(name: str) -> str:
         return read(name) if name in names else ""
 

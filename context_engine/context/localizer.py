@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import NamedTuple
 
@@ -74,9 +74,6 @@ class BestHit(NamedTuple):
     chance: float = 0.0
 
 
-NO_HIT = BestHit()
-
-
 @dataclass(frozen=True, slots=True)
 class GatheredFiles:
     """Files, best first. `sources` counts the places that each kind of signal helped to find."""
@@ -88,7 +85,7 @@ class GatheredFiles:
     warnings: tuple[str, ...] = ()
     reason: str = ""  # why there are none
     next_files: tuple[str, ...] = ()  # the best of those beyond `files_max`
-    best: BestHit = NO_HIT
+    best: BestHit = field(default_factory=BestHit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +150,7 @@ def locate_files(
         warnings=(answer.weakness,) if is_weak else (),
         reason=answer.reason,
         next_files=tuple(path for path, _ in others)[:NEXT_FILES],
-        best=BestHit(str(hits[0].chunk.path), hits[0].score, is_weak, hits[0].chance) if hits else NO_HIT,
+        best=BestHit(str(hits[0].chunk.path), hits[0].score, is_weak, hits[0].chance) if hits else BestHit(),
     )
     return found, bool(answer.hits) or "building" not in answer.freshness
 

@@ -82,7 +82,6 @@ class RuleScope:
         return any(map(self.applies_to, paths))
 
 
-EVERYWHERE = RuleScope()
 _compile = lru_cache(maxsize=1_024)(compile_path_glob)
 
 
@@ -96,7 +95,7 @@ class RememberedItem(NamedTuple):
     content: str
     place: str
     score: float  # 0 to 1
-    scope: RuleScope = EVERYWHERE  # the files that a rule applies to
+    scope: RuleScope = RuleScope()  # the files that a rule applies to
 
     def quote(self, chars_max: int) -> str:
         """Return the text with the file it comes from, so that nobody takes it for words of the user.

@@ -13,11 +13,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from context_engine.context import EVERYWHERE, RuleScope
+from context_engine.context import RuleScope
 from context_engine.errors import InvalidArgument
 from context_engine.search import expand_braces
 from context_engine.text import escape_line, shorten_prose, uuid8
@@ -54,7 +54,7 @@ class KnowledgeEntry:
     date: str = ""
     confidence: float = 1.0
     status: str = "active"
-    scope: RuleScope = EVERYWHERE  # the files that a rule applies to
+    scope: RuleScope = field(default_factory=RuleScope)  # the files that a rule applies to
     linked_files: tuple[str, ...] = ()
     linked_names: tuple[str, ...] = ()  # the symbols and plans that a memory links
 

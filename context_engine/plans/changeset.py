@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from context_engine.context import (
-    NO_HIT,
     BestHit,
     GatheredFiles,
     GatherRequest,
@@ -107,7 +106,7 @@ class ChangeSet:
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     leader: str = ""  # the first file of the ranking
-    best: BestHit = NO_HIT
+    best: BestHit = field(default_factory=BestHit)
     roles: frozenset[str] = frozenset()  # those that the task asks for by name: test, docs
 
     def of(self, *parts: FileRelation) -> list[AffectedFile]:

@@ -9,7 +9,7 @@ text = reader.render()
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,10 +32,10 @@ from context_engine.tools.fragment_selection import (
     NO_LIMIT,
     Fragment,
     FragmentBody,
-    FragmentCost,
     FragmentKind,
     FragmentPlace,
     FragmentSelection,
+    ReplyRoom,
     find_keyword_places,
     match_symbols,
     parse_line_range,
@@ -188,19 +188,22 @@ class FragmentReader:
 
     def render(self, *, context: int = 0) -> str:
         """Return the reply as text. Raises: the first error if there is nothing else to show."""
-        taken = select_fragments(self.places, self._bodies(), context=context, room=self._room())
-        self._note_shown(taken)
-        return "\n".join([*self._blocks, *self._format_files(self._rows(taken)), *self._notes_on(taken)])
+        bodies = self._bodies()
+        taken = select_fragments(self.places, bodies, context=context, room=self._room())
+        rows = self._rows(taken, bodies)
+        self._note_shown(rows)
+        return "\n".join([*self._blocks, *self._format_files(rows), *self._notes_on(taken, bodies)])
 
     def render_json(self, *, context: int = 0) -> str:
         """Return the reply for a program. Raises: as `render`."""
         bodies, room = self._bodies(), self._room()
         while True:
             taken = select_fragments(self.places, bodies, context=context, room=room)
-            notes = [note.removeprefix("… ") for note in self._notes_on(taken)]
-            text = compact_json({"files": self._rows(taken)} | drop_empty({"pages": self._blocks, "notes": notes}))
+            rows, notes = self._rows(taken, bodies), self._notes_on(taken, bodies)
+            more = {"pages": self._blocks, "notes": [note.removeprefix("… ") for note in notes]}
+            text = compact_json({"files": rows} | drop_empty(more))
             if reply_size(text) <= self._engine.settings.result_chars_max or not room.size:
-                self._note_shown(taken)
+                self._note_shown(rows)
                 return text
             room = room._replace(size=room.size * 3 // 4)  # quotes and line feeds take more room in JSON
 
@@ -216,24 +219,24 @@ class FragmentReader:
             bodies.append(file._replace(lines=shorten_lines(file.lines, places, chars_max)))
         return bodies
 
-    def _room(self) -> FragmentCost:
+    def _room(self) -> ReplyRoom:
         """Return what the trees and outlines leave of both limits."""
         size = self._chars_max - sum(map(reply_size, self._blocks))
-        return FragmentCost(max(0.0, self._tokens_max - sum(map(weigh_tokens, self._blocks))), max(0, size))
+        return ReplyRoom(max(0.0, self._tokens_max - sum(map(weigh_tokens, self._blocks))), max(0, size))
 
-    def _note_shown(self, taken: FragmentSelection) -> None:
-        for fragment in taken.fragments:
-            text = "\n".join(_lines_of(fragment, taken.bodies))
-            self._call.shown.add(self._files[fragment.file].file.path, fragment.span.first, text)
+    def _note_shown(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        for row in rows:
+            for fragment in row["fragments"]:
+                self._call.shown.add(row["path"], int(fragment["lines"].partition("-")[0]), fragment["text"])
 
-    def _rows(self, taken: FragmentSelection) -> list[dict[str, Any]]:
+    def _rows(self, taken: FragmentSelection, bodies: Sequence[FragmentBody]) -> list[dict[str, Any]]:
         """Return each file with its fragments."""
         rows: list[dict[str, Any]] = []
         for file in self._files:
             head = {"path": file.file.path, "total_lines": len(file.lines), "sha256": file.file.sha256[:SHA_CHARS]}
             rows.append(head | {"fragments": []})
         for fragment in taken.fragments:
-            text = "\n".join(_lines_of(fragment, taken.bodies))
+            text = "\n".join(_lines_of(fragment, bodies))
             why = drop_empty({"why": _format_reasons(fragment.places, fragment.span)})
             rows[fragment.file]["fragments"].append({"lines": str(fragment.span), "text": text} | why)
         return rows
@@ -249,7 +252,7 @@ class FragmentReader:
                     yield f"@@ {fragment['lines']} {why}".rstrip(" ")
                 yield fragment["text"]
 
-    def _notes_on(self, taken: FragmentSelection) -> Iterator[str]:
+    def _notes_on(self, taken: FragmentSelection, bodies: Sequence[FragmentBody]) -> Iterator[str]:
         """Yield notes on what was found but is not shown, what was not found, what was not read, and the others."""
         if taken.cut:
             path, rest = self._files[taken.cut.file].file.path, LineSpan(taken.next_line, taken.cut.span.last)
@@ -261,7 +264,7 @@ class FragmentReader:
                 for name in _format_reasons(place for place in taken.dropped if place.file == number)
             ]
             yield f"… no room for {_join_capped(left, 400)} - raise the budget, or ask for these alone"
-        if any(list(_lines_of(one, self._files)) != list(_lines_of(one, taken.bodies)) for one in taken.fragments):
+        if any(list(_lines_of(one, self._files)) != list(_lines_of(one, bodies)) for one in taken.fragments):
             yield "… long lines are cut; search_text shows the part around a word"
         if self._missing:
             names = [_name(kind, word) for kind, word, _ in self._missing]

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any, Literal, NamedTuple
 
+from context_engine.context import FilePrice, SnippetPacker
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text import LineSpan, SpanGroup, dotted_name, group_spans, shorten_line, weigh_tokens
+from context_engine.text import LineSpan, dotted_name, group_spans, shorten_line, weigh_tokens
 from context_engine.tools.reply import reply_size
 
 FragmentKind = Literal["lines", "symbol", "whole", "found", "pattern", "keyword"]
@@ -64,102 +65,82 @@ class FragmentBody(NamedTuple):
     file: Any = None
 
 
-class FragmentCost(NamedTuple):
-    """The share of lines in the two limits of a reply: tokens, not rounded, and `size` as `reply_size` counts it."""
+class ReplyRoom(NamedTuple):
+    """The two limits of a reply: tokens, and `size` as `reply_size` counts it."""
 
-    tokens: float = 0.0
-    size: int = 0
+    tokens: float
+    size: float
 
-    def plus(self, line: str) -> FragmentCost:
-        """Return the sum with a line and its line feed."""
-        return FragmentCost(self.tokens + weigh_tokens(line) + weigh_tokens("\n"), self.size + reply_size(line) + 1)
-
-    def fits(self, room: FragmentCost) -> bool:
-        """Return whether it is inside both limits."""
-        return self.tokens <= room.tokens and self.size <= room.size
+    def price(self, line: str) -> float:
+        """Return the size of a line with its line feed; more if tokens run out before characters do."""
+        tokens = weigh_tokens(line) + weigh_tokens("\n")
+        return max(reply_size(line) + 1, tokens * self.size / self.tokens if self.tokens else inf)
 
 
-NO_LIMIT = FragmentCost(1 << 60, 1 << 60)
+NO_LIMIT = ReplyRoom(1 << 60, 1 << 60)
 
 
-@dataclass(slots=True)
-class FragmentSelection:
-    """Spends a budget on places, the most important first; `dropped` are those without room.
+class FragmentSelection(NamedTuple):
+    """What is shown, by file and line, and the places that have no room.
 
     At most one place is `cut`: it is shown from its first line, and continues at `next_line`.
     """
 
-    bodies: Sequence[FragmentBody]
-    context: int
-    room: FragmentCost
-    spent: FragmentCost = field(default_factory=FragmentCost)
-    shown: dict[int, set[int]] = field(default_factory=dict)
-    kept: list[tuple[FragmentPlace, LineSpan]] = field(default_factory=list)
-    dropped: list[FragmentPlace] = field(default_factory=list)
-    cut: FragmentPlace | None = None
-    next_line: int = 0
-
-    @property
-    def fragments(self) -> list[Fragment]:
-        """What was kept, by file and line; spans that touch are joined."""
-        joined: list[Fragment] = []
-        for file in sorted(self.shown):
-            kept = [(place, span) for place, span in self.kept if place.file == file]
-            groups = group_spans([span for _, span in kept])
-            joined += [Fragment(file, span, tuple(kept[one][0] for one in members)) for span, members in groups]
-        return joined
-
-    def take(self, place: FragmentPlace) -> None:
-        """Keep a place, cut it, or drop it; ignore one after the end of its file."""
-        last_line = len(self.bodies[place.file].lines)
-        own, wide = place.span.clip(last_line), place.span.expand(self.context).clip(last_line)
-        if own is None or wide is None:
-            return
-        is_full = bool(self.dropped) or self.cut is not None
-        if not is_full and self._show(place, wide, is_whole=True):
-            return
-        if self.shown.get(place.file, set()).issuperset(range(own.first, own.last + 1)):
-            self._show(place, own, is_whole=True)  # only its label has a price; the lines are shown anyway
-        elif is_full or not self._show(place, own, is_whole=False):
-            self.dropped.append(place)
-
-    def _show(self, place: FragmentPlace, span: LineSpan, *, is_whole: bool) -> bool:
-        """Show a span if it fits, or its beginning unless it `is_whole`; of the first place one line at least."""
-        body, shown = self.bodies[place.file], self.shown.get(place.file, set())
-        ends = f"{place.span.first}-{place.span.last}"
-        spent = self.spent.plus(f"@@ {ends} {place.label} {ends}" if place.label else f"@@ {ends}")
-        if not shown:
-            spent = spent.plus(body.head)
-        stop = span.first
-        while stop <= span.last:
-            with_line = spent if stop in shown else spent.plus(body.lines[stop - 1])
-            if not with_line.fits(self.room):
-                break
-            spent, stop = with_line, stop + 1
-        is_cut = stop <= span.last
-        if is_cut and (is_whole or (stop == span.first and self.kept)):
-            return False
-        last = max(span.first, stop - 1)
-        if last < span.last:
-            self.cut, self.next_line = place, last + 1
-        self.kept.append((place, LineSpan(span.first, last)))
-        self.shown.setdefault(place.file, set()).update(range(span.first, last + 1))
-        self.spent = spent
-        return True
+    fragments: list[Fragment]
+    dropped: list[FragmentPlace]
+    cut: FragmentPlace | None
+    next_line: int
 
 
 def select_fragments(
-    places: Iterable[FragmentPlace], bodies: Sequence[FragmentBody], *, context: int = 0, room: FragmentCost = NO_LIMIT
+    places: Iterable[FragmentPlace], bodies: Sequence[FragmentBody], *, context: int = 0, room: ReplyRoom = NO_LIMIT
 ) -> FragmentSelection:
     """Select places with `context` lines around each, the most important first, while they fit the room.
 
     A place that does not fit with its context is shown without, and cut where the room ends; the first one shows at
-    least a line. After a place that was cut or dropped no further line is selected.
+    least a line. After a place that was cut or dropped no further line is selected. A place after the end of its file
+    is ignored.
     """
-    selection = FragmentSelection(bodies, context, room)
+    packer = SnippetPacker([_price_body(body, room) for body in bodies], room.size, frame=0)
+    kept: list[tuple[FragmentPlace, LineSpan]] = []
+    dropped: list[FragmentPlace] = []
+    cut, next_line = None, 0
     for place in sort_by_importance(places):
-        selection.take(place)
-    return selection
+        last_line = len(bodies[place.file].lines)
+        own, wide = place.span.clip(last_line), place.span.expand(context).clip(last_line)
+        if own is None or wide is None:
+            continue
+        is_full, is_shown = bool(dropped) or cut is not None, packer.includes(place.file, own)
+        if is_full and not is_shown:
+            dropped.append(place)
+            continue
+        ends = f"{place.span.first}-{place.span.last}"
+        label = room.price(f"@@ {ends} {place.label} {ends}" if place.label else f"@@ {ends}")
+        if not is_full and packer.select(place.file, wide, label=label):
+            kept.append((place, wide))
+        elif is_shown:  # only its label has a price
+            kept += [(place, own)] * packer.select(place.file, own, label=label)
+        elif last := packer.select_beginning(place.file, own, label=label, least=not kept):
+            kept.append((place, LineSpan(own.first, last)))
+            if last < own.last:
+                cut, next_line = place, last + 1
+        else:
+            dropped.append(place)
+    return FragmentSelection(_join_fragments(kept), dropped, cut, next_line)
+
+
+def _price_body(body: FragmentBody, room: ReplyRoom) -> FilePrice:
+    return FilePrice(room.price(body.head), lambda number: room.price(body.lines[number - 1]))
+
+
+def _join_fragments(kept: Sequence[tuple[FragmentPlace, LineSpan]]) -> list[Fragment]:
+    """Return the lines that are shown, by file and line; spans that touch are joined."""
+    joined: list[Fragment] = []
+    for file in sorted({place.file for place, _ in kept}):
+        own = [(place, span) for place, span in kept if place.file == file]
+        groups = group_spans([span for _, span in own])
+        joined += [Fragment(file, span, tuple(own[one][0] for one in members)) for span, members in groups]
+    return joined
 
 
 def sort_by_importance(places: Iterable[FragmentPlace]) -> list[FragmentPlace]:
@@ -219,33 +200,3 @@ def shorten_lines(lines: Sequence[str], places: Iterable[FragmentPlace], chars_m
     """Return the lines; long ones are cut around their most important place."""
     columns = {place.span.first: place.column for place in reversed(sort_by_importance(places))}
     return [shorten_line(line, columns.get(number, 1) - 1, chars_max) for number, line in enumerate(lines, 1)]
-
-
-def fit_regions(
-    groups: Iterable[SpanGroup],
-    *,
-    lines_max: int,
-    chars_max: int,
-    chars: Callable[[int], int],
-    around: Callable[[SpanGroup], int] = lambda _: 0,
-) -> tuple[list[SpanGroup], int]:
-    """Return the groups of lines that fit, and the line before which they end (0 if all fit).
-
-    `chars` returns the characters of a line, `around` those that are added for a group.
-
-    >>> groups = [SpanGroup(LineSpan(3, 5), (0,)), SpanGroup(LineSpan(8, 9), (1,))]
-    >>> kept, stop = fit_regions(groups, lines_max=4, chars_max=90, chars=lambda line: 10)
-    >>> [group.span for group in kept], stop
-    ([LineSpan(first=3, last=5), LineSpan(first=8, last=8)], 9)
-    """
-    kept: list[SpanGroup] = []
-    for group in groups:
-        stop = group.span.first
-        chars_max -= around(group)
-        while stop <= group.span.last and lines_max > 0 and chars(stop) <= chars_max:
-            lines_max, chars_max, stop = lines_max - 1, chars_max - chars(stop), stop + 1
-        if stop > group.span.first:
-            kept.append(group._replace(span=LineSpan(group.span.first, stop - 1)))
-        if stop <= group.span.last:
-            return kept, stop
-    return kept, 0

@@ -1,9 +1,10 @@
 """Tools that read files and folders: `read` takes any items within one budget; the others ask the same reader."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from context_engine.context import FilePrice, SnippetPacker
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidArgument, InvalidLineRange, TooLarge
 from context_engine.model import Query
 from context_engine.text import (
@@ -18,7 +19,7 @@ from context_engine.text import (
 )
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, LineRangesArg, TextArg, TextListArg
 from context_engine.tools.fragment_reader import FragmentReader, format_tree
-from context_engine.tools.fragment_selection import FragmentKind, FragmentPlace, fit_regions
+from context_engine.tools.fragment_selection import FragmentKind, FragmentPlace
 from context_engine.tools.reply import NOTE_CHARS, clip_line, count_fitting, cut_to_json, reply_size
 from context_engine.tools.symbol_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
@@ -180,12 +181,11 @@ def read_regions(
         return _ends(region.span) | {"content": content, "originalRanges": origins}
 
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path)
-    kept, next_line = fit_regions(
-        groups,
-        lines_max=max_total_lines,
-        chars_max=room,
-        chars=lambda line: reply_size(compact_json(lines[line - 1])),  # the quotes count for the escaped line feed
-        around=lambda region: reply_size(compact_json(row(region, ""))),
+    # the quotes of a line as JSON count for its escaped line feed
+    price = FilePrice(0, lambda number: reply_size(compact_json(lines[number - 1])))
+    packer = SnippetPacker([price], room, frame=0)
+    kept, next_line = _fit_regions(
+        groups, packer, max_total_lines, lambda region: reply_size(compact_json(row(region, "")))
     )
     rows = []
     for region in kept:
@@ -206,6 +206,22 @@ def read_regions(
         reply["regions"] = [row(first, cut_to_json(line, left)) | note]
         next_line += 1
     return Reply(compact_json(reply | _describe_truncation(groups, next_line)))
+
+
+def _fit_regions(
+    groups: Iterable[SpanGroup], packer: SnippetPacker, lines_max: int, label: Callable[[SpanGroup], int]
+) -> tuple[list[SpanGroup], int]:
+    """Return the groups of lines that fit, and the line before which they end (0 if all fit)."""
+    kept: list[SpanGroup] = []
+    for group in groups:
+        span = group.span.clip(group.span.first + lines_max - 1)
+        last = packer.select_beginning(0, span, label=label(group)) if span else 0
+        if last:
+            kept.append(group._replace(span=LineSpan(group.span.first, last)))
+            lines_max -= kept[-1].span.lines
+        if last < group.span.last:
+            return kept, max(last + 1, group.span.first)
+    return kept, 0
 
 
 def _ends(span: LineSpan) -> dict[str, Any]:

@@ -25,7 +25,7 @@ prices = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=3, m
 rooms = st.integers(0, 200)
 
 
-def packed(wanted: list[SnippetOption], costs: list[FilePrice], room: int) -> list[SelectedLines]:
+def packed(wanted: list[SnippetOption], costs: list[FilePrice], room: float) -> list[SelectedLines]:
     packing = SnippetPacker(costs, room)
     packing.select_first(wanted)
     packing.select_best(order_by_value(wanted, costs))
@@ -36,7 +36,7 @@ def lines(taken: list[SelectedLines]) -> set[tuple[int, int]]:
     return {(each.file, line) for each in taken for line in range(each.span.first, each.span.last + 1)}
 
 
-def paid(taken: list[SelectedLines], costs: list[FilePrice]) -> int:
+def paid(taken: list[SelectedLines], costs: list[FilePrice]) -> float:
     """What lines, files and runs of lines cost, counted afresh."""
     shown = lines(taken)
     runs = sum((file, line - 1) not in shown for file, line in shown)

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import Definition, RelPath
-from context_engine.text.lines import LineSpan, group_spans, shorten_line
+from context_engine.text.lines import LineSpan, shorten_line
 from context_engine.text.words import estimate_tokens
 from context_engine.tools.fragment_selection import (
     IMPORTANCE,
     FragmentBody,
-    FragmentCost,
     FragmentPlace,
     FragmentSelection,
+    ReplyRoom,
     find_keyword_places,
-    fit_regions,
     match_symbols,
     parse_line_range,
     select_fragments,
@@ -34,7 +33,7 @@ written = st.sampled_from(["", "x", "y = 1", "return a + b + c", "返回", "🚀
 bodies = st.lists(written, min_size=1, max_size=9).map(lambda lines: FragmentBody(lines, head="a.py · 9 lines"))
 two_bodies = st.tuples(bodies, bodies)
 contexts = st.integers(0, 2)
-tight = st.builds(FragmentCost, st.integers(0, 90), st.integers(0, 300))
+tight = st.builds(ReplyRoom, st.integers(0, 90), st.integers(0, 300))
 """From no room at all to all that the small world holds."""
 
 
@@ -67,7 +66,7 @@ def test_without_a_limit_all_that_was_asked_is_shown_with_its_context_and_nothin
 
 @given(many_places, two_bodies, contexts, tight)
 def test_fragments_come_in_order_lie_in_their_file_and_never_touch(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: ReplyRoom
 ) -> None:
     fragments = select_fragments(asked, files, context=context, room=room).fragments
     assert fragments == sorted(fragments, key=lambda each: (each.file, each.span))
@@ -78,7 +77,7 @@ def test_fragments_come_in_order_lie_in_their_file_and_never_touch(
 
 @given(many_places, two_bodies, contexts, tight)
 def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_before_it(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: ReplyRoom
 ) -> None:
     found = select_fragments(asked, files, context=context, room=room)
     for place in asked:
@@ -95,11 +94,11 @@ def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_befor
         FragmentBody(["", "", "", "x", *["y = 1"] * 4, "return a + b + c"], "a.py · 9 lines"),
     ),
     context=2,
-    room=FragmentCost(28, 106),
+    room=ReplyRoom(28, 106),
 )
 @given(many_places, two_bodies, contexts, tight)
 def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: ReplyRoom
 ) -> None:
     found = select_fragments(asked, files, context=context, room=room)
     told = list(found.fragments)
@@ -115,7 +114,7 @@ def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
 
 @given(many_places, two_bodies, contexts, tight)
 def test_what_is_shown_is_never_less_important_than_what_was_dropped(
-    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: FragmentCost
+    asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: ReplyRoom
 ) -> None:
     found = select_fragments(asked, files, context=context, room=room)
     ranked = sort_by_importance(asked)
@@ -204,19 +203,3 @@ def test_a_cut_line_keeps_its_limit_and_the_character_it_is_cut_around(line: str
     assert cut.strip("…") in marked
     assert len(cut.strip("…")) == min(len(marked), chars_max)
     assert (cut == marked) == (len(marked) <= chars_max)
-
-
-# -- regions ----------------------------------------------------------------------------------------------------------
-
-
-@given(st.lists(spans, max_size=5), st.integers(0, 20), st.integers(0, 60))
-def test_regions_are_cut_from_the_end_and_the_next_line_is_named(
-    asked: list[LineSpan], lines_max: int, chars_max: int
-) -> None:
-    groups = group_spans(asked, last_line=13)
-    wanted = [line for each in groups for line in range(each.span.first, each.span.last + 1)]
-    kept, next_line = fit_regions(groups, lines_max=lines_max, chars_max=chars_max, chars=lambda _: 5)
-    got = [line for each in kept for line in range(each.span.first, each.span.last + 1)]
-    assert got == wanted[: min(lines_max, chars_max // 5)]
-    assert next_line == (wanted[len(got)] if len(got) < len(wanted) else 0)
-    assert [each.members for each in kept] == [each.members for each in groups][: len(kept)]
