@@ -11,6 +11,7 @@ Every pattern here is tried at one place and reads a bounded number of character
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 NAME_CHARS_MAX = 60
@@ -81,44 +82,20 @@ class Assignment(NamedTuple):
     is_loose: bool = False
 
 
-def find_assignment(data: bytes, start: int, stop: int) -> Assignment | None:
-    """Return the value assigned to the name that contains a word, or None."""
+def find_values(data: bytes, start: int, stop: int, *, nearby: bool) -> Iterator[Assignment]:
+    """Yield the value assigned to the name that contains a word, and with `nearby` a long one close behind it."""
     tail = TAIL.match(data, stop)
     assert tail is not None, "it may be empty"
-    assigned = ASSIGNED.match(data, tail.end())
-    if assigned is None:
-        return None
-    operator = assigned["op"].strip()
-    value = _quoted_span(data, assigned) if assigned["open"] else _plain_span(data, start, assigned)
-    if value is None or (not operator and not assigned["open"] and not name_head(data, start).startswith(b"--")):
-        return None
-    head = name_head(data, start)
-    first, last = value
-    name = head + data[start : tail.end()]
-    return Assignment(name, head, tail.group(), data[first:last], first, last, operator, bool(assigned["open"]))
-
-
-def find_nearby_value(data: bytes, start: int, stop: int) -> Assignment | None:
-    """Return a long value close behind the name that contains a word, or None."""
-    tail = TAIL.match(data, stop)
-    assert tail is not None, "it may be empty"
-    match = NEARBY.match(data, tail.end())
-    if match is None or not END.match(data, match.end()):
-        return None
-    head = name_head(data, start)
-    first, last = match.span("value")
-    first = skip_escape(data, first)
-    return Assignment(
-        head + data[start : tail.end()],
-        head,
-        tail.group(),
-        data[first:last],
-        first,
-        last,
-        b"",
-        is_quoted=False,
-        is_loose=True,
-    )
+    head, end = name_head(data, start), tail.end()
+    name = head + data[start:end]
+    if assigned := ASSIGNED.match(data, end):
+        operator, is_quoted = assigned["op"].strip(), bool(assigned["open"])
+        span = _quoted_span(data, assigned) if is_quoted else _plain_span(data, start, assigned)
+        if span and (operator or is_quoted or head.startswith(b"--")):
+            yield Assignment(name, head, tail.group(), data[slice(*span)], *span, operator, is_quoted)
+    if nearby and (match := NEARBY.match(data, end)) and END.match(data, match.end()):
+        first, last = skip_escape(data, match.start("value")), match.end("value")
+        yield Assignment(name, head, tail.group(), data[first:last], first, last, b"", is_quoted=False, is_loose=True)
 
 
 def name_head(data: bytes, start: int) -> bytes:

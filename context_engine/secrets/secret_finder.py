@@ -19,8 +19,7 @@ from typing import NamedTuple
 from context_engine.secrets.assignments import (
     NAME_CHARS,
     Assignment,
-    find_assignment,
-    find_nearby_value,
+    find_values,
     is_setting,
     skip_escape,
 )
@@ -370,7 +369,7 @@ class SearchContext:
     kind: Kind
 
 
-def _find_at_words(data: bytes, words: WordIndex[SecretRule], search: SearchContext) -> list[SecretSpan]:
+def _find_at_words(data: bytes, words: WordIndex, search: SearchContext) -> list[SecretSpan]:
     """Find secrets at the words of the rules."""
     found: list[SecretSpan] = []
     tries: dict[tuple[str, int], int] = {}
@@ -410,19 +409,11 @@ def _find_given(
     data: bytes, rules: Sequence[SecretRule], start: int, stop: int, search: SearchContext
 ) -> Iterator[SecretSpan]:
     """Find secrets that are assigned to a name with a word of the rules."""
-    assigned = find_assignment(data, start, stop)
-    nearby = None
-    if search.mode != "strict":
-        nearby = find_nearby_value(data, start, stop)
-    if not assigned and not nearby:
-        return
-    for rule in rules:
-        spot = None
-        if assigned:
-            spot = _match_name(data, rule, start, stop, assigned, search)
-        if spot is None and nearby and rule.tier != "strict":
-            spot = _match_name(data, rule, start, stop, nearby, search)
-        if spot is not None:
+    values = list(find_values(data, start, stop, nearby=search.mode != "strict"))
+    for rule in rules if values else ():
+        fitting = (value for value in values if not value.is_loose or rule.tier != "strict")
+        spots = (_match_name(data, rule, start, stop, value, search) for value in fitting)
+        if spot := next(filter(None, spots), None):
             yield spot
 
 

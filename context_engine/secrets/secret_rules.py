@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
-from typing import Any, Generic, Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -35,23 +35,6 @@ THEIRS = 1_000_000
 """The rank of a user's rules, above all builtin ones."""
 USER_PATTERN_CHARS_MAX = 2_000
 """The longest pattern of a known rule file has 700."""
-
-
-class CompiledPattern(Protocol):
-    """A compiled pattern over bytes, of RE2 or of `re`."""
-
-    @property
-    def groups(self) -> int:
-        """The number of its groups."""
-        ...
-
-    def finditer(self, text: bytes, /) -> Iterator[Any]:
-        """Yield all matches in order."""
-        ...
-
-    def search(self, text: bytes, /) -> Any:
-        """Return the first match, or None."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +97,7 @@ class SecretRules:
     skipped: tuple[str, ...] = ()
     allowances: tuple[Allowance, ...] = ()
     off: frozenset[str] = field(default_factory=frozenset)
-    _indexes: dict[Tier, WordIndex[SecretRule]] = field(default_factory=dict, compare=False)
+    _indexes: dict[Tier, WordIndex] = field(default_factory=dict, compare=False)
 
     def extend(self, more: SecretRules) -> SecretRules:
         """Return these rules with those of a user. Redaction uses all builtin rules, whatever a user disables."""
@@ -130,23 +113,17 @@ class SecretRules:
         """The rules by the place of their words; those of a user apply `anywhere`."""
         return {place: tuple(rule for rule in self.rules if rule.place == place) for place in PLACES}
 
-    def words(self, mode: Tier) -> WordIndex[SecretRule]:
+    def words(self, mode: Tier) -> WordIndex:
         """Return the index of the words of a tier and of stricter ones; it is made once."""
         if mode not in self._indexes:
             tiers = TIERS[: TIERS.index(mode) + 1]
-            self._indexes[mode] = _index_words([rule for rule in self.rules if rule.tier in tiers])
+            self._indexes[mode] = WordIndex(rule for rule in self.rules if rule.tier in tiers)
         return self._indexes[mode]
 
     @cached_property
     def kinds(self) -> frozenset[str]:
         """The kinds in the labels of these rules."""
         return frozenset(rule.kind for rule in self.rules)
-
-
-def _index_words(rules: Sequence[SecretRule]) -> WordIndex[SecretRule]:
-    exact = [(word, rule) for rule in rules if rule.place in ("start", "near") for word in rule.words]
-    loose = [(word, rule) for rule in rules if rule.place == "name" for word in rule.words]
-    return WordIndex(exact, loose)
 
 
 @lru_cache(maxsize=1)
@@ -261,8 +238,11 @@ def compile_own(pattern: str) -> re.Pattern[bytes]:
 
 
 @lru_cache(maxsize=1024)
-def compile_pattern(pattern: str) -> CompiledPattern:
-    """Compile a pattern for a whole text, for RE2, or for `re` without RE2. Raises: ValueError."""
+def compile_pattern(pattern: str) -> re.Pattern[bytes]:
+    """Compile a pattern for a whole text, for RE2, whose patterns have the same methods, or for `re` without RE2.
+
+    Raises: ValueError.
+    """
     return compile_linear(pattern.encode()) if load_re2() else re.compile(pattern.encode())
 
 
@@ -273,25 +253,23 @@ def describe_engines() -> dict[str, str]:
 
 # -- the search for words ---------------------------------------------------------------------------------------------
 
-T = TypeVar("T")
 Find = Callable[[bytes], Iterable[tuple[int, int, int]]]
 """Number of a word, where it starts, where it stops."""
 
 
-class WordIndex(Generic[T]):
-    """Words and their values; `exact` words match with their case, `loose` ones in any case."""
+class WordIndex:
+    """The words of rules: those of a name match in any case, others with their case."""
 
-    def __init__(self, exact: Iterable[tuple[str, T]], loose: Iterable[tuple[str, T]]) -> None:
-        by_folded: dict[bytes, dict[bytes, list[T]]] = defaultdict(lambda: defaultdict(list))
-        for word, value in exact:
-            by_folded[word.encode().lower()][word.encode()].append(value)
-        for word, value in loose:
-            by_folded[word.encode().lower()][b""].append(value)
+    def __init__(self, rules: Iterable[SecretRule]) -> None:
+        by_folded: dict[bytes, dict[bytes, list[SecretRule]]] = defaultdict(lambda: defaultdict(list))
+        for rule in rules:
+            for word in map(str.encode, rule.words if rule.place in ("start", "near", "name") else ()):
+                by_folded[word.lower()][b"" if rule.place == "name" else word].append(rule)
         self._values = [[(word, tuple(values)) for word, values in by_word.items()] for by_word in by_folded.values()]
         self._find = create_finder(list(by_folded))
 
-    def find_places(self, data: bytes) -> Iterator[tuple[int, int, Sequence[T]]]:
-        """Yield the spans of words with their values, overlapping ones too."""
+    def find_places(self, data: bytes) -> Iterator[tuple[int, int, Sequence[SecretRule]]]:
+        """Yield the spans of words with their rules, overlapping ones too."""
         values_by_number = self._values
         for number, start, stop in self._find(data.lower()):
             for word, values in values_by_number[number]:

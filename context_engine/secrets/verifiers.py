@@ -155,15 +155,10 @@ STRICT_CHARS = range(16, 8193)
 STRICT_VALUE = re.compile(r"""[^\s"'`\\${}<>()\[\]]+""")
 
 
-def is_assigned_secret(candidate: SecretCandidate) -> bool:
+def is_assigned_secret(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a random value in quotes is assigned to a name such as `password`; almost never wrong."""
-    assignment, value = candidate.assignment, candidate.value
-    if (
-        assignment is None
-        or not assignment.is_quoted
-        or assignment.operator not in STRICT_OPERATORS
-        or len(value) not in STRICT_CHARS
-    ):
+    value = candidate.value
+    if not assignment.is_quoted or assignment.operator not in STRICT_OPERATORS or len(value) not in STRICT_CHARS:
         return False
     if assignment.tail.lower() not in STRICT_TAILS or not _is_secret_key(candidate, assignment, KEYS):
         return False
@@ -217,15 +212,10 @@ SECRET_KEYS = (
 BARE_KEY_CHARS_MIN = 20
 
 
-def is_named_secret(candidate: SecretCandidate) -> bool:
+def is_named_secret(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a random-looking value is assigned to a name of a secret; for a mere `key` it must be certain."""
-    assignment, value = candidate.assignment, candidate.value
-    if (
-        assignment is None
-        or not names_a_secret(assignment)
-        or not is_literal(assignment)
-        or assignment.operator in COMPARED
-    ):
+    value = candidate.value
+    if not names_a_secret(assignment) or not is_literal(assignment) or assignment.operator in COMPARED:
         return False
     if "&" in value and "=" in value:  # the query of an address
         return False
@@ -245,16 +235,12 @@ ESCAPED = re.compile(r"""\\(["'\\/])""")
 """Signs of a password as JSON writes them."""
 
 
-def is_named_password(candidate: SecretCandidate) -> bool:
+def is_named_password(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a possible password is assigned to a password, in quotes or in a setting."""
-    assignment = candidate.assignment
-    if assignment is None or assignment.is_loose or not names_a_secret(assignment):
+    if assignment.is_loose or not names_a_secret(assignment):
         return False
-    if (
-        assignment.operator in UNLIKELY
-        and not _is_element(candidate, assignment)
-        and not _is_definition(candidate, assignment)
-    ):
+    has_place = _is_element(candidate, assignment) or _is_definition(candidate, assignment)
+    if assignment.operator in UNLIKELY and not has_place:
         return False
     if not assignment.is_quoted and not _is_setting(candidate, assignment):
         return is_literal(assignment) and is_drawn(candidate.value)
@@ -297,14 +283,10 @@ CONNECTION = re.compile(
 CONNECTION_CHARS = 200
 
 
-def is_connection_password(candidate: SecretCandidate) -> bool:
+def is_connection_password(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether the value is the password of a connection string: `Server=db;User Id=app;Password=...`."""
-    assignment, start = candidate.assignment, candidate.word_start
-    if (
-        assignment is None
-        or assignment.operator != b"="
-        or candidate.data[start - 1 : start] not in (b";", b" ", b",", b'"')
-    ):
+    start = candidate.word_start
+    if assignment.operator != b"=" or candidate.data[start - 1 : start] not in (b";", b" ", b",", b'"'):
         return False
     before = candidate.data[max(0, start - CONNECTION_CHARS) : start]
     return is_chosen(candidate.value) and CONNECTION.search(before) is not None
@@ -320,37 +302,26 @@ def _has_secret_word(assignment: Assignment) -> bool:
     return any(word in name for word in SECRET_WORDS)
 
 
-def is_provider_key(candidate: SecretCandidate) -> bool:
+def is_provider_key(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a value with the shape of a provider's keys is assigned to a name with the provider."""
-    assignment, value = candidate.assignment, candidate.value
-    if assignment is None or is_placeholder(value) or not any(map(str.isdigit, value)) or not is_literal(assignment):
+    value = candidate.value
+    if is_placeholder(value) or not any(map(str.isdigit, value)) or not is_literal(assignment):
         return False
     if assignment.is_loose and not is_certain(assignment, value):
         return False
     return len(value) not in HASH_CHARS or _has_secret_word(assignment)
 
 
-def is_service_key(candidate: SecretCandidate) -> bool:
+def is_service_key(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a random-looking value is assigned to a name with a provider and a word for a secret."""
-    assignment = candidate.assignment
-    if (
-        assignment is None
-        or not _has_secret_word(assignment)
-        or b"signature" in assignment.name.lower()
-        or not is_literal(assignment)
-    ):
+    if not _has_secret_word(assignment) or b"signature" in assignment.name.lower() or not is_literal(assignment):
         return False
     return is_certain(assignment, candidate.value)
 
 
-def is_registry_login(candidate: SecretCandidate) -> bool:
+def is_registry_login(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether the value is a login of a package registry."""
-    assignment = candidate.assignment
-    return (
-        assignment is not None
-        and names_a_secret(assignment)
-        and (is_drawn_or_id(candidate.value) or is_basic_login(candidate))
-    )
+    return names_a_secret(assignment) and (is_drawn_or_id(candidate.value) or is_basic_login(candidate))
 
 
 def is_password_hash(candidate: SecretCandidate) -> bool:
@@ -399,20 +370,25 @@ def is_literal(assignment: Assignment) -> bool:
     return any(is_drawn(part) for part in assignment.value.decode().split("."))
 
 
+def _if_assigned(verify: Callable[[SecretCandidate, Assignment], bool]) -> Callable[[SecretCandidate], bool]:
+    """Return a verifier that confirms no value without an assignment."""
+    return lambda candidate: candidate.assignment is not None and verify(candidate, candidate.assignment)
+
+
 VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {
     "": lambda candidate: not is_placeholder(candidate.value),
     "mixed": is_mixed,
     "bearer": is_bearer_token,
     "address": is_address_password,
     "basic": is_basic_login,
-    "assigned": is_assigned_secret,
-    "secret": is_named_secret,
-    "password": is_named_password,
-    "connection": is_connection_password,
-    "provided": is_provider_key,
-    "named service": is_service_key,
+    "assigned": _if_assigned(is_assigned_secret),
+    "secret": _if_assigned(is_named_secret),
+    "password": _if_assigned(is_named_password),
+    "connection": _if_assigned(is_connection_password),
+    "provided": _if_assigned(is_provider_key),
+    "named service": _if_assigned(is_service_key),
     "drawn": lambda candidate: is_drawn_or_id(candidate.value),
-    "drawn or wrapped": is_registry_login,
+    "drawn or wrapped": _if_assigned(is_registry_login),
     "chosen": lambda candidate: is_chosen(candidate.value),
     "stated": lambda candidate: is_chosen(candidate.value) or is_password_of_letters(candidate.value),
     "hashed": is_password_hash,
