@@ -22,15 +22,12 @@ from context_engine.timestamps import make_clock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from context_engine.engine import Engine
 
 ANSWER_S = 10.0
 """A daemon answers about itself at once, and later on a machine with much other work."""
 END_LOOK_S = 0.02
 HAND_OVER_S, HAND_OVER_LOOK_S = 5.0, 0.1
 """How long a command waits for a daemon that takes over the rest of an index."""
-READ_AFTER_S = 5.0
-"""Loading a model takes a second of work, which the first answers do not need."""
 
 app = command_group("daemon", "The local process that keeps indexes open, so that commands answer at once.")
 
@@ -84,7 +81,7 @@ def load_services() -> daemon.DaemonServices:
     from context_engine.cli.daemon_queries import QueryAnswerer
     from context_engine.cli.hook_command import answer_hook_request
     from context_engine.hooks import HookResponder
-    from context_engine.server import SessionServer
+    from context_engine.server import SessionServer, follow_edits
     from context_engine.settings import Settings
 
     settings = Settings.load(None)
@@ -101,13 +98,6 @@ def load_services() -> daemon.DaemonServices:
         describe=lambda: {"roots": pool.roots(), "queries": queries.count, "sessions": sessions.count},
         close=pool.close,
     )
-
-
-def follow_edits(engine: Engine) -> None:
-    """Keep an Engine up to date for as long as it is open, as a stdio server does."""
-    engine.start_background_work(READ_AFTER_S)
-    if engine.settings.watch:
-        engine.watch()
 
 
 def hand_over_index(root: Path) -> str:

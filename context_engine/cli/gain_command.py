@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -33,18 +32,17 @@ def gain(
         server.delete_counts(file)
         screen.note(f"the counts in {file} are deleted")
         return
-    sessions = server.read_sessions(file)
+    rows = server.read_sessions(file)
     if root is not None:
         workspace = workspace_id(check_workspace_root(root))
-        sessions = [session for session in sessions if session.workspace == workspace]
-    rows = [asdict(session) for session in sessions]
+        rows = [row for row in rows if row["workspace"] == workspace]
     total = {name: sum(row[name] for row in rows) for name in ("calls", "failed", "shown", "ms")}
     if as_json:
         print_json({"sessions": rows[:limit], "all": total, "counting": settings.gain, "file": str(file)})
         return
     if not settings.gain:
         screen.note("nothing is counted: the setting gain is off")
-    if not sessions:
+    if not rows:
         screen.note("no call of an agent was counted yet; ctx setup adds the server to one")
         raise typer.Exit(NOTHING_FOUND)
     cells = []

@@ -25,9 +25,15 @@ if TYPE_CHECKING:
     from context_engine.server.daemon_sessions import SessionServer
     from context_engine.server.dispatcher import ToolDispatcher, parse_call, single_engine
     from context_engine.server.gain_store import ActivityReader, GainStore, delete_counts, gain_file, read_sessions
-    from context_engine.server.page_server import PageRequest, PageResponse, PageServer
+    from context_engine.server.page_server import PageResponse, PageServer
     from context_engine.server.profiles import PROFILES, STORE_TOOLS, ToolSelection
-    from context_engine.server.projects import Projects, find_project_path, name_folders, workspace_folders
+    from context_engine.server.projects import (
+        Projects,
+        find_project_path,
+        follow_edits,
+        name_folders,
+        workspace_folders,
+    )
     from context_engine.server.serve import main
     from context_engine.server.serve_options import OPTIONS
 

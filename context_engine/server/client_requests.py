@@ -14,7 +14,7 @@ import asyncio
 import concurrent.futures
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -123,8 +123,8 @@ async def settle_projects(
             return types.InputRequiredResult(input_requests={ROOTS_KEY: types.ListRootsRequest()})
         else:
             answer = answers[ROOTS_KEY]
-    listed = answer.model_dump(mode="json") if isinstance(answer, types.ListRootsResult) else None
-    roots, workspaces = root_paths(listed), workspaces_in_meta(context.meta)
+    listed = answer.roots if isinstance(answer, types.ListRootsResult) else ()
+    roots, workspaces = _local_paths(str(root.uri) for root in listed), workspaces_in_meta(context.meta)
     await anyio.to_thread.run_sync(lambda: projects.settle(roots=roots, workspaces=workspaces))
     return None
 
@@ -138,14 +138,12 @@ async def _request_roots(context: ServerRequestContext[Any]) -> types.ListRootsR
     return None
 
 
-def root_paths(result: Any) -> list[str]:
-    """Return the roots of a reply to `roots/list` as paths, without those that are not folders of this machine."""
-    listed = result.get("roots") if isinstance(result, Mapping) else None
+def _local_paths(uris: Iterable[str]) -> list[str]:
+    """Return the paths of those addresses that are folders of this machine."""
     paths = []
-    for root in listed if isinstance(listed, list) else ():
-        uri = root.get("uri") if isinstance(root, Mapping) else None
+    for uri in uris:
         with suppress(InvalidArgument, ValueError):
-            paths.append(uri_to_path(str(uri), windows=os.name == "nt"))
+            paths.append(uri_to_path(uri, windows=os.name == "nt"))
     return paths
 
 

@@ -47,7 +47,7 @@ class SessionServer:
         descriptor = connection.socket.fileno()
         session = StdioSession(StdioPipes(descriptor, descriptor))
         running = RunningCalls()
-        projects, dispatcher, _ = open_projects(
+        projects, dispatcher = open_projects(
             options,
             os.environ | {CLIENT_VARIABLE: str(request["project"])},
             here=str(request["folder"]),
@@ -58,9 +58,7 @@ class SessionServer:
         self._sessions.add(session)
         try:
             listening.start()
-            began = projects.start
-            selection = options.selection
-            serve_session(session, projects, dispatcher, selection, running=running, began=began, ends_with_input=True)
+            serve_session(session, projects, dispatcher, options.selection, running=running, ends_with_input=True)
         finally:
             self._sessions.discard(session)
             running.cancel_all()

@@ -348,9 +348,7 @@ class ToolDispatcher:
         line = {"event": "call", "tool": tool, "ms": round(ms, 2), "ok": not code, "chars": len(reply.text)}
         optional = {"error": code, "slow": slow, "project": project, "via": resolved and resolved.via}
         self.log(line | {key: value for key, value in optional.items() if value})
-        self.gain.record(
-            project, call.session, tool, reply, client=call.client, arguments=arguments, took_ms=ms, error=code
-        )
+        self.gain.record(call, tool, reply, project=project, arguments=arguments, ms=ms, error=code)
 
 
 def parse_call(name: str, arguments: Any) -> ResolvedCall:

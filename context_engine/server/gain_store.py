@@ -18,7 +18,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,7 @@ from context_engine.storage import (
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.settings import Settings
-    from context_engine.tools import Reply
+    from context_engine.tools import Call, Reply
 
 FILE_NAME = "gain.db"
 SCHEMA_VERSION = 2
@@ -68,6 +67,7 @@ CREATE TABLE call(
 CREATE TABLE viewer(name TEXT PRIMARY KEY, until REAL) WITHOUT ROWID;
 PRAGMA user_version = {SCHEMA_VERSION};
 """
+SESSION_FIELDS = ("name", "client", "workspace", "folder", "began", "ended", "calls", "failed", "shown", "ms")
 CALL_FIELDS = ("id", "at", "client", "session", "workspace", "folder", "tool", "ms", "error", "shown", "asked", "got")
 _INSERT = """
 INSERT INTO call VALUES
@@ -82,22 +82,6 @@ DELETE FROM session WHERE name IN (SELECT name FROM session ORDER BY ended DESC 
 """
 _FORGET_TEXTS = "UPDATE call SET asked = '', got = '' WHERE asked <> '' OR got <> ''"
 _DELETE = "PRAGMA secure_delete = ON; DELETE FROM session; DELETE FROM call; PRAGMA wal_checkpoint(TRUNCATE)"
-
-
-@dataclass(frozen=True, slots=True)
-class GainSession:
-    """A row of the table `session`; moments are seconds since 1970."""
-
-    name: str
-    client: str
-    workspace: str
-    folder: str
-    began: float
-    ended: float
-    calls: int
-    failed: int
-    shown: int
-    ms: float
 
 
 class GainStore:
@@ -124,17 +108,16 @@ class GainStore:
 
     def record(
         self,
-        project: str,
-        session: str,
+        call: Call,
         tool: str,
         reply: Reply,
         *,
-        client: str = "",
+        project: str = "",
         arguments: Any = None,
-        took_ms: float = 0.0,
+        ms: float = 0,
         error: str = "",
     ) -> None:
-        """Count a call of a client; an empty `session` is one at the terminal. Never fails."""
+        """Count a call of a client; one without a session is at the terminal. Never fails."""
         if not self._enabled or self.problem:
             return
         try:
@@ -142,28 +125,23 @@ class GainStore:
             if engine is None or not engine.settings.gain:
                 return
             now, workspace = self._clock(), workspace_id(engine.root)
-            kind = f"{session}-{self._process}" if session else time.strftime("terminal-%Y-%m-%d")
-            call = {
+            kind = f"{call.session}-{self._process}" if call.session else time.strftime("terminal-%Y-%m-%d")
+            row = {
                 "at": now,
-                "client": client or ("" if session else "terminal"),
+                "client": call.client or ("" if call.session else "terminal"),
                 "session": f"{kind}-{workspace}",
                 "workspace": workspace,
                 "folder": engine.root.name,
                 "tool": tool,
-                "ms": round(took_ms, 1),
+                "ms": round(ms, 1),
                 "error": error or ("failed" if reply.is_error else ""),
                 "shown": len(reply.text),
             }
             with self._lock:
-                self._waiting.append((call, arguments, reply.text))
+                self._waiting.append((row, arguments, reply.text))
                 self._write(gain_file(engine.settings), now)
         except Exception as problem:  # noqa: BLE001 - statistics must not fail the call that they count
             self.problem = f"{type(problem).__name__}: {problem}"
-
-    def close(self) -> None:
-        """Close the file; the next call opens it again."""
-        with self._lock:
-            self._database.close()
 
     def _write(self, file: Path, now: float) -> None:
         """Write what waits in one transaction; while another process is writing, it waits for the next call."""
@@ -171,11 +149,11 @@ class GainStore:
             db = self._database.open(file, lambda: _connect(file))
             is_viewed = _has_viewer(db, now)
             with transaction(db):
-                for call, arguments, reply in self._waiting:
+                for row, arguments, reply in self._waiting:
                     texts = {"asked": "", "got": ""}
                     if is_viewed:
                         texts = {"asked": _shorten(_join(arguments)), "got": _shorten(reply)}
-                    db.execute(_INSERT, call | texts).fetchall()
+                    db.execute(_INSERT, row | texts).fetchall()
                 db.execute(_TRIM if is_viewed else _TRIM + _FORGET_TEXTS).fetchall()
         except apsw.BusyError:
             return
@@ -206,9 +184,13 @@ def gain_file(settings: Settings) -> Path:
     return (settings.data_folder or user_data_folder()) / FILE_NAME
 
 
-def read_sessions(file: Path) -> list[GainSession]:
-    """Return all sessions, the newest first. Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull."""
-    return [GainSession(*row) for row in _execute(file, "SELECT * FROM session ORDER BY ended DESC, name")]
+def read_sessions(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of all sessions, the newest first; moments are seconds since 1970.
+
+    Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+    """
+    rows = _execute(file, "SELECT * FROM session ORDER BY ended DESC, name")
+    return [dict(zip(SESSION_FIELDS, row, strict=True)) for row in rows]
 
 
 def delete_counts(file: Path) -> None:

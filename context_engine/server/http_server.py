@@ -22,7 +22,6 @@ import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
 from sse_starlette.sse import AppStatus
 from starlette.datastructures import Headers
@@ -109,7 +108,7 @@ def serve_http(
         shared=shared,
         stateless=bool(options.stateless),
     )
-    hosting = create_http_server(
+    hosting = HttpServer(
         *(application, server),
         shutdown=shutdown,
         timeout_s=options.shutdown_timeout,
@@ -345,35 +344,21 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 # -- running and ending -------------------------------------------------------------------------------------------
 
 
-def create_http_server(
-    application: ASGIApp,
-    server: mcp_server.Server[Any],
-    *,
-    shutdown: ShutdownCoordinator | None = None,
-    timeout_s: float = 0.6,
-    delay_s: float = 0.0,
-) -> uvicorn.Server:
-    """Create the server that runs the application until SIGINT or SIGTERM.
+class HttpServer(uvicorn.Server):
+    """uvicorn with a bounded end: by itself it does not know the open streams, and waits forever for their tasks.
 
-    At the end /ready fails for `delay_s`, then the server accepts no new connections, running calls have `timeout_s`,
-    and then open streams are closed.
+    It runs the application until SIGINT or SIGTERM. At the end /ready fails for `delay_s`, then the server accepts no
+    new connections, running calls have `timeout_s`, and then open streams are closed.
     """
-    entry = server.get_request_handler("subscriptions/listen")
-    assert entry is not None
-    assert isinstance(entry.handler, ListenHandler)
-    return _GracefulServer(application, entry.handler, shutdown, timeout_s, delay_s)
-
-
-class _GracefulServer(uvicorn.Server):
-    """uvicorn with a bounded end: by itself it does not know the open streams, and waits forever for their tasks."""
 
     def __init__(
         self,
         application: ASGIApp,
-        streams: ListenHandler,
-        shutdown: ShutdownCoordinator | None,
-        timeout_s: float,
-        delay_s: float,
+        server: mcp_server.Server[Any],
+        *,
+        shutdown: ShutdownCoordinator | None = None,
+        timeout_s: float = 0.6,
+        delay_s: float = 0.0,
     ) -> None:
         self._connections = connections.Connections()
         timeout: Any = timeout_s + SENT_S  # fractions of a second work as well
@@ -385,7 +370,7 @@ class _GracefulServer(uvicorn.Server):
                 timeout_graceful_shutdown=timeout,
             )
         )
-        self._streams = streams
+        self._listening: Any = server.get_request_handler("subscriptions/listen")
         self._shutdown = shutdown
         self._timeout_s = timeout_s
         self._delay_s = delay_s
@@ -407,7 +392,7 @@ class _GracefulServer(uvicorn.Server):
             deadline.daemon = True
             deadline.start()
         await self._accept_pending()
-        self._streams.close()
+        self._listening.handler.close()
         cutting = asyncio.create_task(self._cancel_requests())
         await super().shutdown(sockets)
         cutting.cancel()

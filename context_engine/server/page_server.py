@@ -1,9 +1,10 @@
 """A web page on this machine: a small HTTP server whose every path begins with a random token.
 
-    server = PageServer(answer, read_events=reader, may_write=False)
-    server.bind(port=0)
-    print(server.address)
-    server.run()
+    class NotesPage(PageServer): ...    # `answer` and `open_events` say what it shows
+    page = NotesPage(may_write=False)
+    page.bind(port=0)
+    print(page.address)
+    page.run()
 
     421  another name in `Host`: a page of a stranger whose name points to this machine (DNS rebinding)
     403  a page of another origin, a write without the token in its header, or a write to a page that only reads
@@ -21,7 +22,9 @@ import hmac
 import json
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -31,6 +34,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from context_engine.errors import BugError
 from context_engine.server import connections
 from context_engine.server.authentication import RANDOM_BYTES, AllowedHosts, RequestGuard
+from context_engine.server.gain_store import ActivityReader
 from context_engine.text import ParseError, read_json
 
 HOST = "127.0.0.1"
@@ -44,6 +48,7 @@ EVENTS_PATH = "api/events"
 WRITE_PREFIX = "write/"
 TOKEN_HEADER = "x-ctx-token"  # noqa: S105 - the name of a header
 JSON = "application/json"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -61,14 +66,6 @@ HEADERS: Mapping[str, str] = {
 }
 
 
-class PageRequest(NamedTuple):
-    """A request that passed all checks; `path` is that below the token, `arguments` the JSON object of its body."""
-
-    path: str
-    arguments: Mapping[str, Any] = {}
-    is_write: bool = False
-
-
 class PageResponse(NamedTuple):
     """A response with its body."""
 
@@ -77,31 +74,27 @@ class PageResponse(NamedTuple):
     status: int = 200
 
 
-Answer = Callable[[PageRequest], PageResponse]
-"""Runs in a thread."""
-ReadEvents = Callable[[], list[Any]]
-"""Returns what happened since its last call; runs in a thread."""
+class PageServer(ABC):
+    """The server of one page, which only reads unless it `may_write`."""
 
-
-class PageServer:
-    """The server of one page. `open_events` returns a function that reads events, and one that closes it."""
-
-    def __init__(
-        self,
-        answer: Answer,
-        *,
-        open_events: Callable[[], tuple[ReadEvents, Callable[[], None]]],
-        may_write: bool = False,
-        token: str = "",
-    ) -> None:
-        self.may_write = may_write
-        self.token = token or secrets.token_urlsafe(RANDOM_BYTES)
+    def __init__(self, *, may_write: bool = False) -> None:
+        self._may_write = may_write
+        self._token = secrets.token_urlsafe(RANDOM_BYTES)
         self._ticket = secrets.token_urlsafe(RANDOM_BYTES)
-        self._answer = answer
-        self._open_events = open_events
         self._guard = RequestGuard(AllowedHosts(HOST))
         self._listening: socket.socket | None = None
         self._server: uvicorn.Server | None = None
+
+    @abstractmethod
+    def answer(self, path: str, arguments: Mapping[str, Any], *, is_write: bool) -> PageResponse:
+        """Answer a request that passed all checks; runs in a thread.
+
+        `path` is that below the token, `arguments` the JSON object of the body.
+        """
+
+    @abstractmethod
+    def open_events(self) -> ActivityReader:
+        """Return a reader of the events for one page; it is used and closed in threads."""
 
     @property
     def origin(self) -> str:
@@ -113,7 +106,7 @@ class PageServer:
     @property
     def address(self) -> str:
         """The address of the page, with its token."""
-        return f"{self.origin}/{self.token}/"
+        return f"{self.origin}/{self._token}/"
 
     @property
     def ticket_address(self) -> str:
@@ -158,14 +151,14 @@ class PageServer:
         token, slash, path = request.scope["path"].removeprefix("/").partition("/")
         if slash and _is_same(token, self._ticket):
             self._ticket = secrets.token_urlsafe(RANDOM_BYTES)
-            return RedirectResponse(f"/{self.token}/", 303)
-        if not slash or not _is_same(token, self.token):
+            return RedirectResponse(f"/{self._token}/", 303)
+        if not slash or not _is_same(token, self._token):
             return _refuse(401, "Open the address that `ctx ui` printed.")
         is_write = path.startswith(WRITE_PREFIX)
         if path == EVENTS_PATH and request.method == "GET":
             return StreamingResponse(self._stream_events(), media_type="text/event-stream")
         if request.method in ("GET", "HEAD") and not is_write:
-            return await self._ask(PageRequest(path))
+            return await self._ask(path)
         if request.method != "POST":
             return _refuse(405, "Only GET and POST are served.")
         if is_write and (problem := self._find_write_problem(request.headers)):
@@ -175,17 +168,17 @@ class PageServer:
         arguments = await _read_arguments(request)
         if arguments is None:
             return _refuse(400, f"The body is a JSON object of at most {BODY_BYTES_MAX:,} bytes.")
-        return await self._ask(PageRequest(path, arguments, is_write))
+        return await self._ask(path, arguments, is_write=is_write)
 
-    async def _ask(self, request: PageRequest) -> Response:
-        body, media_type, status = await asyncio.to_thread(self._answer, request)
+    async def _ask(self, path: str, arguments: Mapping[str, Any] = NOTHING, *, is_write: bool = False) -> Response:
+        body, media_type, status = await asyncio.to_thread(self.answer, path, arguments, is_write=is_write)
         return Response(body, status, media_type=f"{media_type}; charset=utf-8")
 
     def _find_write_problem(self, headers: Mapping[str, str]) -> str:
         """Return why a write is refused: other pages can neither read the token nor send its header."""
-        if not self.may_write:
+        if not self._may_write:
             return "This page only reads. Start it with `ctx ui --write`."
-        if not _is_same(headers.get(TOKEN_HEADER, ""), self.token):
+        if not _is_same(headers.get(TOKEN_HEADER, ""), self._token):
             return f"A write needs the token in the header {TOKEN_HEADER}."
         if headers.get("origin", "") != f"http://{headers.get('host', '')}":
             return "A write comes from the page itself."
@@ -193,12 +186,12 @@ class PageServer:
 
     async def _stream_events(self) -> AsyncGenerator[str]:
         """Yield events as they come, until the page closes the stream or the server ends."""
-        read_events, close = self._open_events()
+        reader = self.open_events()
         silent_s = KEEP_ALIVE_EVERY_S
         reading = None
         try:
             while not (self._server and self._server.should_exit):
-                reading = asyncio.ensure_future(asyncio.to_thread(read_events))
+                reading = asyncio.ensure_future(asyncio.to_thread(reader.read_new))
                 events = await asyncio.shield(reading)
                 silent_s = 0.0 if events else silent_s + EVENTS_EVERY_S
                 for event in events:
@@ -209,9 +202,9 @@ class PageServer:
                 await asyncio.sleep(EVENTS_EVERY_S)
         finally:
             if reading is not None and not reading.done():
-                reading.add_done_callback(lambda _: close())
+                reading.add_done_callback(lambda _: reader.close())
             else:
-                close()
+                reader.close()
 
 
 async def _read_arguments(request: Request) -> Mapping[str, Any] | None:

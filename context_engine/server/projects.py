@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from context_engine.errors import BugError, CallError, ContextEngineError, InvalidArgument, UnsuitableRoot
 from context_engine.repo import check_workspace_root, project_of_process, resolve_path
@@ -27,14 +27,17 @@ from context_engine.server.serve_options import CLIENT_VARIABLE
 if TYPE_CHECKING:
     from context_engine.daemon import EngineLease
     from context_engine.engine import Engine
+    from context_engine.search import ServedChunks
     from context_engine.server.server_log import Log
     from context_engine.settings import Settings
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first replies do not need."""
-Lease = Callable[[str | Path], "EngineLease"]
+Lease = Callable[[str], "EngineLease"]
 """Returns the use of a workspace whose Engine is shared with other servers."""
+OpenProject: TypeAlias = "EngineLease | OwnEngine"
+Opened = TypeVar("Opened", bound="EngineLease | OwnEngine | ServedChunks")
 
 
 def initial_folders(roots: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
@@ -85,7 +88,8 @@ class Projects:
 
     `named` folders are final. Without them the project around `here` is opened in advance, and kept unless the client
     names other folders. `given_names` are names by path. Projects that are `isolated` share no data of the user, not
-    even the memories that apply to all projects. With `lease` the Engines are those of a daemon.
+    even the memories that apply to all projects. With `lease` the Engines are those of a daemon. `chunks` is a served
+    folder of chunk files, which is opened and closed with them.
     """
 
     def __init__(
@@ -98,12 +102,16 @@ class Projects:
         isolated: bool = False,
         given_names: Mapping[str, str] = NO_NAMES,
         lease: Lease | None = None,
+        chunks: Loader[ServedChunks] | None = None,
     ) -> None:
-        self._create_loader = partial(ProjectLoader, log=log, follow=follow, isolated=isolated, lease=lease)
+        self.chunks = chunks
         self._here = here
         self._log = log
+        self._follow = follow
+        self._isolated = isolated
+        self._lease = lease
         self._lock = threading.Lock()
-        self._loaders: dict[str, ProjectLoader] = {}
+        self._loaders: dict[str, Loader[OpenProject]] = {}
         self._served: set[str] = set()
         self._paths_by_name = name_folders(named, given_names)
         self._is_named = bool(named)
@@ -130,6 +138,8 @@ class Projects:
         with self._lock:
             for path in self._paths_by_name.values() or self._around_here():
                 self._loader(path).start()
+        if self.chunks:
+            self.chunks.start()
 
     def settle(self, *, roots: Iterable[str] = (), workspaces: Iterable[str] = ()) -> None:
         """Choose the folders: the roots of the client, else the workspaces it mentioned, else the project around here.
@@ -169,7 +179,7 @@ class Projects:
             path = find_project_path(self._paths_by_name, project)
             loader = self._loader(path)
             self._served.add(path)
-        return loader.engine()
+        return loader.wait().engine()
 
     def states(self) -> dict[str, str]:
         """Return project -> `opening`, `open` or `failed`."""
@@ -179,24 +189,51 @@ class Projects:
     def open_engines(self) -> list[Engine]:
         """Return the Engines that are open by now."""
         with self._lock:
-            engines = [self._loader(path).open_engine for path in self._paths_by_name.values()]
-        return [engine for engine in engines if engine is not None]
+            loaders = [self._loader(path) for path in self._paths_by_name.values()]
+        return [loader.wait().engine() for loader in loaders if loader.state == "open"]
 
     def close(self) -> None:
         """Close every Engine; a later `engine` raises."""
         with self._lock:
             self._closed = True
-            loaders = list(self._loaders.values())
+            loaders = [*self._loaders.values(), *([self.chunks] if self.chunks else [])]
         for loader in loaders:
             loader.close()
 
-    def _loader(self, path: str) -> ProjectLoader:
+    def _loader(self, path: str) -> Loader[OpenProject]:
         """Return the loader of a folder; create it for a new one. The lock is held."""
         if self._closed:
             raise CallError("the server is ending", suggestion="Start it again.")
         if path not in self._loaders:
-            self._loaders[path] = self._create_loader(path)
+
+            def log_failure(error: ContextEngineError) -> None:
+                self._log({"event": "open", "root": path, "ok": False, "error": error.as_dict()})
+
+            opener = partial(self._open, path)
+            self._loaders[path] = Loader("the workspace", opener, failed=log_failure)
         return self._loaders[path]
+
+    def _open(self, path: str) -> OpenProject:
+        """Open an Engine, or lease it, and build an index that is not there yet, before any call sees the Engine.
+
+        A call then answers "being built". Where there is an index, the first answer finds what has changed since, and
+        the watcher finds later changes.
+        """
+        if self._lease:
+            project: OpenProject = self._lease(path)
+        else:
+            from context_engine.engine import Engine
+
+            project = OwnEngine(Engine.open(path, settings=_isolated_settings(path) if self._isolated else None))
+        engine = project.engine()
+        if self._follow and not engine.index.is_available():
+            engine.index.update_in_background()
+        optional = {"mended": list(engine.mended), "ignored_settings": list(engine.settings.ignored)}
+        notes = {key: value for key, value in optional.items() if value}
+        self._log({"event": "open", "root": path, "ok": True} | notes)
+        if self._follow and self._lease is None:
+            threading.Thread(target=follow_edits, args=(engine,), name="following", daemon=True).start()
+        return project
 
     def _around_here(self) -> list[str]:
         """Return the project that this process was started in, if there is one."""
@@ -239,95 +276,75 @@ def _usable_folders(folders: Iterable[str]) -> list[str]:
     return list(found)
 
 
-# -- one project -------------------------------------------------------------------------------------------------------
+# -- what is opened in a thread ----------------------------------------------------------------------------------------
 
 
-class ProjectLoader:
-    """An Engine that is, or will be, open. `start` returns at once; `engine` waits for the outcome."""
+class Loader(Generic[Opened]):
+    """Something that is, or will be, open. `start` returns at once; `wait` waits for the outcome.
+
+    `what` is its name in a message.
+    """
 
     def __init__(
-        self, root: str | Path, *, log: Log, follow: bool = True, isolated: bool = False, lease: Lease | None = None
+        self, what: str, opener: Callable[[], Opened], *, failed: Callable[[ContextEngineError], None]
     ) -> None:
-        self.root = root
-        self._lease = lease
-        self._leased: EngineLease | None = None
-        self._log = log
-        self._follow = follow
-        self._isolated = isolated
-        self._lock = threading.Lock()
-        self._is_started = False
-        self._opened: Future[Engine] = Future()
+        self._what = what
+        self._opener = opener
+        self._failed = failed
+        self._turn = threading.Lock()
+        self._outcome: Future[Opened] = Future()
 
     def start(self) -> None:
-        """Start to open the project."""
-        with self._lock:
-            if not self._is_started:
-                self._is_started = True
-                threading.Thread(target=self._open, name="opening", daemon=True).start()
+        """Start to open it."""
+        if self._turn.acquire(blocking=False):  # the first caller alone
+            threading.Thread(target=self._open, name="opening", daemon=True).start()
 
-    def engine(self) -> Engine:
-        """Return the open Engine. Raises: UnsuitableRoot, FileNotFound, InvalidArgument (settings), at every call."""
+    def wait(self) -> Opened:
+        """Return what is open. Raises: ContextEngineError, why it did not open, at every call."""
         self.start()
-        engine = self._opened.result()
-        return engine if self._leased is None else self._leased.engine()
-
-    @property
-    def open_engine(self) -> Engine | None:
-        """The Engine once it is open, else None."""
-        return self._opened.result() if self.state == "open" else None
+        return self._outcome.result()
 
     @property
     def state(self) -> str:
         """`open`, `failed`, or `opening` while neither is known."""
-        if not self._opened.done():
+        if not self._outcome.done():
             return "opening"
-        return "failed" if self._opened.exception() else "open"
+        return "failed" if self._outcome.exception() else "open"
 
     def close(self) -> None:
-        """Close the Engine if it is open."""
-        opened = self._leased or self.open_engine
-        if opened is not None:
-            opened.close()
+        """Close it if it is open."""
+        if self.state == "open":
+            self._outcome.result().close()
 
     def _open(self) -> None:
         try:
-            engine = self._open_engine()
+            opened = self._opener()
         except Exception as error:  # noqa: BLE001 - a thread has no caller; each call reports it
-            bug = BugError(f"the workspace did not open: {type(error).__name__}: {error}")
+            bug = BugError(f"{self._what} did not open: {type(error).__name__}: {error}")
             known = error if isinstance(error, ContextEngineError) else bug
-            self._log({"event": "open", "root": str(self.root), "ok": False, "error": known.as_dict()})
-            self._opened.set_exception(known)
+            self._failed(known)
+            self._outcome.set_exception(known)
             return
-        optional = {"mended": list(engine.mended), "ignored_settings": list(engine.settings.ignored)}
-        notes = {key: value for key, value in optional.items() if value}
-        self._log({"event": "open", "root": str(self.root), "ok": True} | notes)
-        self._opened.set_result(engine)
-        if self._follow and engine.settings.watch and self._lease is None:
-            try:
-                engine.watch()  # it reads every folder once
-            except ContextEngineError as error:
-                self._log({"event": "watch", "ok": False, "error": error.as_dict()})
+        self._outcome.set_result(opened)
 
-    def _open_engine(self) -> Engine:
-        """Open the Engine, or lease it, and build an index that is not there yet, before any call sees the Engine.
 
-        A call then answers "being built". Where there is an index, the first answer finds what has changed since, and
-        the watcher finds later changes.
-        """
-        if self._lease:
-            leased = self._lease(self.root)
-            engine = leased.engine()
-        else:
-            from context_engine.engine import Engine
+class OwnEngine:
+    """An Engine of this process alone, which is used as one that a daemon leases."""
 
-            leased = None
-            engine = Engine.open(self.root, settings=_isolated_settings(self.root) if self._isolated else None)
-        if (self._follow or leased) and not engine.index.is_available():
-            engine.index.update_in_background()
-        if self._follow and leased is None:
-            engine.start_background_work(READ_AFTER_S)
-        self._leased = leased
-        return engine
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.close = engine.close
+
+    def engine(self) -> Engine:
+        """Return the Engine."""
+        return self._engine
+
+
+def follow_edits(engine: Engine) -> None:
+    """Keep an Engine up to date for as long as it is open."""
+    engine.start_background_work(READ_AFTER_S)
+    if engine.settings.watch:
+        engine.watch()
 
 
 def _isolated_settings(root: str | Path) -> Settings:

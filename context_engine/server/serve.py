@@ -21,7 +21,6 @@ from context_engine.server.stdio_streams import LogStream, claim_stdio
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.errors import ContextEngineError
-    from context_engine.server.chunk_server import ChunkFolderLoader
     from context_engine.server.dispatcher import ToolDispatcher
     from context_engine.server.profiles import ToolSelection
     from context_engine.server.projects import Lease, Projects
@@ -77,7 +76,7 @@ class StdioServer:
             options = options._replace(selection=options.selection._replace(projects=tuple(names)))
         self._options = options
         self._env = env
-        self._resources: list[Projects | ChunkFolderLoader] = []
+        self._projects: Projects | None = None
         self.shutdown = ShutdownCoordinator(self._close, finish=lambda seconds: self.session.finish(seconds))
         self.session = StdioSession(claim_stdio(), gone=self.shutdown.shut_down_in_thread)
 
@@ -113,15 +112,9 @@ class StdioServer:
         """Serve with the Engines in this process."""
         from context_engine.server.server_log import install_bridge
 
-        projects, dispatcher, chunks = open_projects(self._options, self._env, failed=self._refuse)
-        self._resources = [projects, *([chunks] if chunks else [])]
+        self._projects, dispatcher = open_projects(self._options, self._env, failed=self._refuse)
         install_bridge(dispatcher.log)
-
-        def begin() -> None:
-            for resource in self._resources:
-                resource.start()
-
-        serve_session(self.session, projects, dispatcher, self._options.selection, running=self.shutdown, began=begin)
+        serve_session(self.session, self._projects, dispatcher, self._options.selection, running=self.shutdown)
 
     def _refuse(self, error: ContextEngineError) -> None:
         """End the process: what the command line asks for cannot be served."""
@@ -129,8 +122,9 @@ class StdioServer:
         self.shutdown.shut_down_in_thread(1)
 
     def _close(self) -> None:
-        for resource in (*self._resources, self.session):
-            resource.close()
+        if self._projects:
+            self._projects.close()
+        self.session.close()
         if isinstance(sys.stderr, LogStream):
             sys.stderr.end(LOG_S)
 
@@ -142,10 +136,9 @@ def serve_session(
     selection: ToolSelection,
     *,
     running: RunningCalls,
-    began: Callable[[], None],
     ends_with_input: bool = False,
 ) -> None:
-    """Serve a client over a pipe. `began` is called once the library has its messages.
+    """Serve a client over a pipe; the projects are opened once the library has its messages.
 
     `ends_with_input`: return when the client has left, even if it has not read every answer.
     """
@@ -154,7 +147,7 @@ def serve_session(
     from context_engine.server import mcp_server
 
     server = mcp_server.build_server(dispatcher, selection=selection, projects=projects, running=running)
-    anyio.run(partial(session.run, server, began=began, ends_with_input=ends_with_input))
+    anyio.run(partial(session.run, server, began=projects.start, ends_with_input=ends_with_input))
 
 
 def open_projects(
@@ -166,8 +159,8 @@ def open_projects(
     here: str = "",
     write_log: Callable[[str], object] | None = None,
     lease: Lease | None = None,
-) -> tuple[Projects, ToolDispatcher, ChunkFolderLoader | None]:
-    """Return the projects and the chunk files, not yet open, and their dispatcher.
+) -> tuple[Projects, ToolDispatcher]:
+    """Return the projects with the chunk files, not yet open, and their dispatcher.
 
     `failed` receives the error if the chunks cannot be served; `isolated` and `lease` are those of `Projects`. `here`
     is the folder of the client, by default that of this process; `write_log` gets the log instead of stderr.
@@ -186,12 +179,12 @@ def open_projects(
         settings = Settings()  # opening the workspace raises the same error, and each call reports it
     log = create_log(settings.log_level, write_log or write_to_stderr)
     names = dict(options.given_names)
-    projects = Projects(named, here=here, log=log, given_names=names, isolated=isolated, lease=lease)
     chunks = remote = None
     if options.chunks_dir:
-        from context_engine.server.chunk_server import ChunkFolderLoader, choose_folder
+        from context_engine.server.chunk_server import choose_folder, load_chunks
 
-        chunks = ChunkFolderLoader(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
+        chunks = load_chunks(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
+    projects = Projects(named, here=here, log=log, given_names=names, isolated=isolated, lease=lease, chunks=chunks)
     if settings.store_visible:
         from context_engine.team_parts import load_team_part
 
@@ -204,7 +197,7 @@ def open_projects(
         project_names=lambda: projects.names,
         remote=remote,
     )
-    return projects, dispatcher, chunks
+    return projects, dispatcher
 
 
 def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> None:
@@ -216,18 +209,11 @@ def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> None:
 
     keep_one_arena()
     shared = is_shared(options)
-    projects, dispatcher, chunks = open_projects(options, env, isolated=shared)
-
-    def close() -> None:
-        projects.close()
-        if chunks:
-            chunks.close()
-
-    shutdown = ShutdownCoordinator(close)
+    projects, dispatcher = open_projects(options, env, isolated=shared)
+    shutdown = ShutdownCoordinator(projects.close)
     shutdown.shut_down_on_signals()
-    if chunks:
-        chunks.start()
-        chunks.wait()
+    if projects.chunks:
+        projects.chunks.wait()
     team = load_team_part("server")(options, dispatcher, projects) if shared else None
     http_server.serve_http(options, projects, dispatcher, shutdown, shared=team)
 

@@ -22,7 +22,6 @@ from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.server import (
     ActivityReader,
     GainStore,
-    PageRequest,
     PageResponse,
     PageServer,
     Projects,
@@ -65,7 +64,7 @@ READ_VIEWS: Mapping[str, View] = {
 }
 
 
-class LocalPage:
+class LocalPage(PageServer):
     """A page about some projects, `folders` as path -> name; the first one is shown first.
 
     It only reads unless `may_write`. Decisions about plans are recorded as those of a person if `is_person`, else as
@@ -73,79 +72,51 @@ class LocalPage:
     """
 
     def __init__(self, folders: Mapping[str, str], *, may_write: bool = False, is_person: bool = False) -> None:
+        super().__init__(may_write=may_write)
+        self._is_person = is_person
+        self._settings = Settings.load(next(iter(folders), None))
         # not followed: the page reads the index, and the server next to it keeps the index up to date
         self._projects = Projects(list(folders), log=lambda _line: None, follow=False, given_names=folders)
-        self._settings = Settings.load(next(iter(folders), None))
-        routes = PageRoutes(self._projects, may_write=may_write, is_person=is_person, is_recording=self._settings.gain)
-        self._server = PageServer(routes.answer, open_events=self._open_events, may_write=may_write)
-
-    @property
-    def address(self) -> str:
-        """The address with the token of the page."""
-        return self._server.address
-
-    @property
-    def ticket_address(self) -> str:
-        """The address for a browser: it leads to the page once."""
-        return self._server.ticket_address
-
-    def bind(self, port: int) -> None:
-        """Listen on a port of this machine; 0: any that is free. Raises: HostError."""
-        self._server.bind(port)
+        self._dispatcher = ToolDispatcher(
+            self._projects.engine,
+            selection=ToolSelection(profiles=("all",), read_only=not may_write, structured=True),
+            gain=GainStore(enabled=False),
+        )
+        self._assets = {item.name: item.read_bytes() for item in (files("context_engine.ui") / "assets").iterdir()}
 
     def run(self) -> None:
         """Serve until a signal or `stop`; then close the projects."""
         threading.Thread(target=self._warm_up, name="warming", daemon=True).start()
         try:
-            self._server.run()
+            super().run()
         finally:
             self._projects.close()
-
-    def stop(self) -> None:
-        """End `run`, from any thread."""
-        self._server.stop()
 
     def _warm_up(self) -> None:
         """Open the first project before the page asks for it."""
         with suppress(ContextEngineError):  # reported when the page asks
             self._projects.engine(self._projects.names[0]).index.is_available()
 
-    def _open_events(self) -> tuple[Callable[[], list[Any]], Callable[[], None]]:
-        reader = ActivityReader(gain_file(self._settings))
-        return reader.read_new, reader.close
+    def open_events(self) -> ActivityReader:
+        """Return a reader of the calls of all clients."""
+        return ActivityReader(gain_file(self._settings))
 
-
-class PageRoutes:
-    """The answers of one page. Thread-safe."""
-
-    def __init__(self, projects: Projects, *, may_write: bool, is_person: bool, is_recording: bool) -> None:
-        self._projects = projects
-        self._may_write = may_write
-        self._is_person = is_person
-        self._is_recording = is_recording
-        self._dispatcher = ToolDispatcher(
-            projects.engine,
-            selection=ToolSelection(profiles=("all",), read_only=not may_write, structured=True),
-            gain=GainStore(enabled=False),
-        )
-        self._assets = {item.name: item.read_bytes() for item in (files("context_engine.ui") / "assets").iterdir()}
-
-    def answer(self, request: PageRequest) -> PageResponse:
+    def answer(self, path: str, arguments: Arguments, *, is_write: bool) -> PageResponse:
         """Answer a request that the server has checked."""
-        kind, _, name = request.path.partition("/")
+        kind, _, name = path.partition("/")
         if kind in ("", "assets"):
             name = name if kind else "index.html"
             if name not in self._assets:
                 return _MISSING
             return PageResponse(self._assets[name], MEDIA_TYPES[name.rpartition(".")[2]])
-        arguments = dict(request.arguments)
-        project = arguments.pop("project", "")
+        given = dict(arguments)
+        project = given.pop("project", "")
         try:
             if not isinstance(project, str):
                 raise InvalidArgument("project must be the name of a project", details={"argument": "project"})
-            if kind == ("write" if request.is_write else "api"):
-                answer = self._write if request.is_write else self._read
-                return PageResponse(answer(name, project, arguments).encode())
+            if kind == ("write" if is_write else "api"):
+                answer = self._write if is_write else self._read
+                return PageResponse(answer(name, project, given).encode())
         except KeyError:
             pass  # there is no such view
         except ContextEngineError as error:
@@ -183,7 +154,7 @@ class PageRoutes:
             {"name": name, "path": path, "workspace": workspace_id(Path(path))}
             for name, path in self._projects.paths_by_name.items()
         ]
-        state = {"version": __version__, "write": self._may_write, "recording": self._is_recording}
+        state = {"version": __version__, "write": self._may_write, "recording": self._settings.gain}
         return {**state, "projects": projects}
 
 

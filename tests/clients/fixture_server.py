@@ -43,7 +43,7 @@ def main(root: Path) -> None:
     app = http_server.create_application(server, gate, projects, RequestGuard(AllowedHosts("127.0.0.1"), token=""))
     listening = connections.bind_socket("127.0.0.1", 0)
     print(http_server.endpoint_url(listening), flush=True)
-    http_server.create_http_server(app, server).run(sockets=[listening])
+    http_server.HttpServer(app, server).run(sockets=[listening])
     projects.close()
 
 

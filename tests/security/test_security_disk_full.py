@@ -83,7 +83,7 @@ with opened() as engine:
 
     def spoil():
         if how == "read-only":
-            first.gain.close()  # a disk with a file that is open for writing cannot be made read-only
+            first.gain._database.close()  # a disk with a file that is open for writing cannot be made read-only
             subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
             return
         with open(place / "filler", "ab", buffering=0) as file:

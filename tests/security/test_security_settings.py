@@ -18,7 +18,7 @@ from context_engine.cli.doctor import settings as examined
 from context_engine.cli.index_commands import index
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.server.projects import ProjectLoader
+from context_engine.server.projects import Projects
 from context_engine.settings import Settings, list_settings
 from tests.security.test_security_untrusted import ALIAS_BOMB
 
@@ -116,7 +116,7 @@ def test_ignored_settings_are_shown_by_index_status_doctor_and_the_log(
     ]
     assert len(found) == 1
     logged: list[dict[str, object]] = []
-    opening = ProjectLoader(root, log=lambda row: logged.append(dict(row)), follow=False)
+    opening = Projects([str(root)], log=lambda row: logged.append(dict(row)), follow=False)
     opening.engine()
     opening.close()
     assert [row.get("ignored_settings") for row in logged if row["event"] == "open"] == [["flush"]]

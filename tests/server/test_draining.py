@@ -47,7 +47,7 @@ class Server:
         application = http_server.create_application(
             server, gate, cast("Any", states), RequestGuard(AllowedHosts("127.0.0.1")), shutdown=self.life
         )
-        self._hosted = http_server.create_http_server(
+        self._hosted = http_server.HttpServer(
             application, server, shutdown=self.life, timeout_s=drain_s, delay_s=notice_s
         )
         listening = connections.bind_socket("127.0.0.1", 0)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -20,7 +21,6 @@ from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.gain_store import (
     FILE_NAME,
     SESSIONS_MAX,
-    GainSession,
     GainStore,
     delete_counts,
     read_sessions,
@@ -57,7 +57,7 @@ def dispatcher(engine: Engine, gain: GainStore | None = None) -> ToolDispatcher:
     return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), gain=gain)
 
 
-def only_session(file: Path) -> GainSession:
+def only_session(file: Path) -> dict[str, Any]:
     (session,) = read_sessions(file)
     return session
 
@@ -70,17 +70,17 @@ def test_a_session_has_calls_failures_and_characters_of_its_client(engine: Engin
     called = Call(session="agent", client="some-agent")
     replies = [door.call("read_file", {"path": path}, called).reply for path in ("till/auth.py", "till/missing.py")]
     door.call("find_symbol", {"name": "login"}, Call(session="another", client="another-agent"))
-    session = next(one for one in read_sessions(file) if one.client == "some-agent")
-    assert (session.calls, session.failed, session.folder) == (2, 1, "till")
-    assert session.shown == sum(len(reply.text) for reply in replies)
-    assert session.ms > 0
+    session = next(one for one in read_sessions(file) if one["client"] == "some-agent")
+    assert (session["calls"], session["failed"], session["folder"]) == (2, 1, "till")
+    assert session["shown"] == sum(len(reply.text) for reply in replies)
+    assert session["ms"] > 0
 
 
 def test_calls_at_the_terminal_are_one_session_a_day(engine: Engine, file: Path) -> None:
     for _ in range(2):
         dispatcher(engine).call("codebase_retrieval", QUESTION, Call())
     session = only_session(file)
-    assert (session.client, session.calls) == ("terminal", 2)
+    assert (session["client"], session["calls"]) == ("terminal", 2)
 
 
 # -- what is stored --
@@ -98,10 +98,10 @@ def test_the_oldest_sessions_go_so_the_file_stays_small(engine: Engine, file: Pa
     door = dispatcher(engine, GainStore(clock=lambda: float(next(moments))))
     for number in range(SESSIONS_MAX + 20):
         door.gain.note_engine("", engine)
-        door.gain.record("", f"agent {number}", "find_symbol", Reply("x" * 10))
+        door.gain.record(Call(session=f"agent {number}"), "find_symbol", Reply("x" * 10))
     sessions = read_sessions(file)
     assert len(sessions) == SESSIONS_MAX
-    assert (sessions[0].ended, sessions[-1].began) == (SESSIONS_MAX + 19, 20)
+    assert (sessions[0]["ended"], sessions[-1]["began"]) == (SESSIONS_MAX + 19, 20)
 
 
 def test_two_processes_count_into_one_file(engine: Engine, file: Path) -> None:
@@ -109,8 +109,8 @@ def test_two_processes_count_into_one_file(engine: Engine, file: Path) -> None:
     for _ in range(20):
         for store in (first, second):
             store.note_engine("", engine)
-            store.record("", "agent", "find_symbol", Reply("x"))
-    assert [session.calls for session in read_sessions(file)] == [20, 20]
+            store.record(AGENT, "find_symbol", Reply("x"))
+    assert [session["calls"] for session in read_sessions(file)] == [20, 20]
 
 
 def test_what_could_not_be_written_while_another_process_wrote_is_written_with_the_next_call(
@@ -118,17 +118,17 @@ def test_what_could_not_be_written_while_another_process_wrote_is_written_with_t
 ) -> None:
     store = GainStore()
     store.note_engine("", engine)
-    store.record("", "agent", "find_symbol", Reply("x"))
+    store.record(AGENT, "find_symbol", Reply("x"))
     other = apsw.Connection(str(file))
     other.execute("BEGIN IMMEDIATE")
     started = time.perf_counter()
-    store.record("", "agent", "find_symbol", Reply("x"))
+    store.record(AGENT, "find_symbol", Reply("x"))
     assert time.perf_counter() - started < 0.2, "a call must not wait for another process"
     other.execute("ROLLBACK")
     other.close()
-    assert only_session(file).calls == 1
-    store.record("", "agent", "find_symbol", Reply("x"))
-    assert only_session(file).calls == 3
+    assert only_session(file)["calls"] == 1
+    store.record(AGENT, "find_symbol", Reply("x"))
+    assert only_session(file)["calls"] == 3
 
 
 def test_deleted_counts_are_gone_and_counting_goes_on(engine: Engine, file: Path) -> None:
@@ -138,7 +138,7 @@ def test_deleted_counts_are_gone_and_counting_goes_on(engine: Engine, file: Path
     assert read_sessions(file) == []
     assert b"find_symbol" not in b"".join(one.read_bytes() for one in file.parent.glob(f"{FILE_NAME}*"))
     door.call("find_symbol", {"name": "login"}, AGENT)
-    assert only_session(file).calls == 1
+    assert only_session(file)["calls"] == 1
 
 
 # -- never in the way --

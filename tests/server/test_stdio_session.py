@@ -67,13 +67,12 @@ class PipedSession:
     def serve(self, engine: Any = None, projects: Projects | None = None) -> None:
         """Answer with the protocol library from now on, as `ctx serve` does."""
         found: Any = engine or StandIn()
-        known = projects or Projects(["/work"], log=lambda line: None)
+        known = projects or Projects(["/nowhere"], log=lambda line: None, follow=False)
         dispatcher = ToolDispatcher(lambda _: found)
         self._start(
             lambda: serve_session(
                 *(self.session, known, dispatcher, ToolSelection()),
                 running=RunningCalls(),
-                began=lambda: None,
                 ends_with_input=True,
             )
         )

@@ -51,7 +51,7 @@ def serving(
     server = mcp_server.build_server(gate)
     guard = RequestGuard(AllowedHosts(host), token)
     application = http_server.create_application(server, gate, cast("Any", Open()), guard)
-    with in_thread(http_server.create_http_server(wrap(application), server)) as base:
+    with in_thread(http_server.HttpServer(wrap(application), server)) as base:
         yield base
 
 

@@ -71,7 +71,7 @@ def serving(tokens: TokenFile, *, stateless: bool = False) -> Generator[str]:
     guarded = http_server.create_application(
         server, gate, projects, RequestGuard(AllowedHosts("127.0.0.1")), shared=shared, stateless=stateless
     )
-    with in_thread(http_server.create_http_server(guarded, server)) as base:
+    with in_thread(http_server.HttpServer(guarded, server)) as base:
         yield base
 
 
