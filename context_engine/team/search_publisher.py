@@ -11,7 +11,7 @@ import numpy as np
 
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from context_engine.repo import ReadFile
+from context_engine.repo import ReadFile, WorkspaceFile
 from context_engine.team.candidate_store import CandidateStore, SearchableRevision, StoredFile
 from context_engine.team.remote_store import Manifest
 from context_engine.team.search_rows import LENGTH_TOTALS, damaged_row, split_files, split_terms
@@ -20,53 +20,41 @@ COMPRESSION = 3
 """Of zlib for the texts of chunks: 4 times smaller, at 60 MB a second."""
 
 
-class SearchPublisher:
-    """Writes what a database searches of one repository, after each commit of its index."""
+def publish_rows(
+    store: CandidateStore, read: ReadFile, repository: str, revision: int, snapshot: Snapshot, manifest: Manifest
+) -> None:
+    """Publish a revision of a repository, whose segments are listed in `manifest`, unless the store has it.
 
-    def __init__(self, store: CandidateStore, read: ReadFile) -> None:
-        """`read` returns a file of the work tree; what is stored of its text is redacted."""
-        self._store = store
-        self._read = read
+    `read` returns a file of the work tree; what is stored of its text is redacted. Raises: StoreUnavailable,
+    StoreUnusable, DiskFull.
+    """
+    if store.revision(repository) == revision:
+        return
+    segments = {part.name: segment for part, segment in zip(manifest, snapshot.segments, strict=True)}
+    # A merge of dead files alone is empty, and all empty segments have the same name.
+    states = [part for part in manifest if part.files]
+    lengths = count_terms(snapshot)
+    totals = [lengths[name] for name in LENGTH_TOTALS]
+    state = SearchableRevision(revision, snapshot.living_files, snapshot.living_chunks, totals, states)
 
-    def publish(self, repository: str, revision: int, snapshot: Snapshot, manifest: Manifest) -> None:
-        """Publish a revision, whose segments are listed in `manifest`, unless it is there.
-
-        Raises: StoreUnavailable, StoreUnusable, DiskFull.
-        """
-        if self._store.revision(repository) == revision:
-            return
-        segments = {part.name: segment for part, segment in zip(manifest, snapshot.segments, strict=True)}
-        # A merge of dead files alone is empty, and all empty segments have the same name.
-        states = [part for part in manifest if part.files]
-        lengths = count_terms(snapshot)
-        totals = [lengths[name] for name in LENGTH_TOTALS]
-        state = SearchableRevision(revision, snapshot.living_files, snapshot.living_chunks, totals, states)
-        self._store.publish(repository, state, lambda name: (split_terms(segments[name]), self._files(segments[name])))
-
-    def remove(self, repository: str) -> None:
-        """Remove a repository that is no longer shared."""
-        self._store.remove(repository)
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._store.close()
-
-    def _files(self, segment: Segment) -> Iterator[StoredFile]:
+    def list_files(segment: Segment) -> Iterator[StoredFile]:
         for row in split_files(segment):
-            yield row._replace(texts=self._pack_texts(segment, row.number, row.path))
+            yield row._replace(texts=_pack_texts(read(row.path), segment, row.number))
 
-    def _pack_texts(self, segment: Segment, number: int, path: str) -> bytes | None:
-        """Return the redacted texts of the chunks of a file; None when the file is no longer what was indexed."""
-        source = self._read(path)
-        if source is None:
-            return None
-        known = tuple(segment.file[name].item(number) for name in ("size", "mtime_ns"))
-        is_indexed = (source.size, source.mtime_ns) == known  # else by its hash: it may be another work tree
-        if not is_indexed and hashlib.sha256(source.data).digest() != segment.heaps["sha256"][number]:
-            return None
-        at = slice(segment.chunk_starts[number], segment.chunk_starts[number + 1])
-        spans = zip(segment.chunk["start"][at].tolist(), segment.chunk["stop"][at].tolist(), strict=True)
-        return zlib.compress(msgspec.msgpack.encode([source.shown.part(*span) for span in spans]), COMPRESSION)
+    store.publish(repository, state, lambda name: (split_terms(segments[name]), list_files(segments[name])))
+
+
+def _pack_texts(source: WorkspaceFile | None, segment: Segment, number: int) -> bytes | None:
+    """Return the redacted texts of the chunks of a file; None when the file is no longer what was indexed."""
+    if source is None:
+        return None
+    known = tuple(segment.file[name].item(number) for name in ("size", "mtime_ns"))
+    is_indexed = (source.size, source.mtime_ns) == known  # else by its hash: it may be another work tree
+    if not is_indexed and hashlib.sha256(source.data).digest() != segment.heaps["sha256"][number]:
+        return None
+    at = slice(segment.chunk_starts[number], segment.chunk_starts[number + 1])
+    spans = zip(segment.chunk["start"][at].tolist(), segment.chunk["stop"][at].tolist(), strict=True)
+    return zlib.compress(msgspec.msgpack.encode([source.shown.part(*span) for span in spans]), COMPRESSION)
 
 
 def unpack_texts(packed: bytes) -> list[str]:

@@ -33,7 +33,7 @@ from context_engine.index import (
 from context_engine.repo import ReadFile
 from context_engine.settings import Settings
 from context_engine.storage import make_private_folder
-from context_engine.team.candidate_store import open_candidate_store
+from context_engine.team.candidate_store import CandidateStore, open_candidate_store
 from context_engine.team.remote_store import (
     Manifest,
     SegmentState,
@@ -43,7 +43,7 @@ from context_engine.team.remote_store import (
     open_backend,
     serves,
 )
-from context_engine.team.search_publisher import SearchPublisher
+from context_engine.team.search_publisher import publish_rows
 
 if TYPE_CHECKING:  # its library is optional
     from context_engine.team.postgres_store import PostgresStore
@@ -62,17 +62,15 @@ def open_index_store(root: Path, settings: Settings, folder: Path, read: ReadFil
     """
     address = settings.store_url
     remote = open_backend(address, "Store") if serves(address, "Store") else None
-    search = None
-    if remote is None or settings.store_search:
-        search = SearchPublisher(open_candidate_store(address), read)
+    search = open_candidate_store(address) if remote is None or settings.store_search else None
     repository = name_repository(root, settings)
-    return SharedIndex(folder, repository, remote=remote, search=search, publishes=settings.store_shares)
+    return SharedIndex(folder, repository, remote=remote, search=search, read=read, publishes=settings.store_shares)
 
 
 class SharedIndex(EmbeddedStore):
     """The index of one work tree, started from and published to the databases that there are.
 
-    `remote` stores the index itself, `search` what a database searches.
+    `remote` stores the index itself, `search` what a database searches; `read` returns a file, whose texts it gets.
     """
 
     def __init__(
@@ -81,7 +79,8 @@ class SharedIndex(EmbeddedStore):
         repository: str,
         *,
         remote: PostgresStore | None = None,
-        search: SearchPublisher | None = None,
+        search: CandidateStore | None = None,
+        read: ReadFile = lambda _: None,
         publishes: bool = False,
     ) -> None:
         """Open and connect to nothing yet."""
@@ -90,6 +89,7 @@ class SharedIndex(EmbeddedStore):
         self.problem = ""
         self._remote = remote
         self._search = search
+        self._read = read
         self._publishes = publishes
 
     # -- starting from the database --
@@ -188,7 +188,7 @@ class SharedIndex(EmbeddedStore):
             digest = hashlib.blake2b(content, digest_size=8).digest()
             revision = int.from_bytes(digest, "big") >> 1 or 1
         if self._search is not None:
-            self._search.publish(self.repository, revision, snapshot, manifest)
+            publish_rows(self._search, self._read, self.repository, revision, snapshot, manifest)
 
     def _name_segments(self, writer: EmbeddedWriter, numbers: Sequence[int], paths: Sequence[Path]) -> list[str]:
         """Return the names of segments; each is hashed once, since a segment never changes."""
@@ -223,11 +223,8 @@ class SharedIndex(EmbeddedStore):
     def close(self) -> None:
         """Close files and connections; the store can be used again afterwards."""
         super().close()
-        for database in self._databases():
+        for database in filter(None, (self._remote, self._search)):
             database.close()
-
-    def _databases(self) -> list[PostgresStore | SearchPublisher]:
-        return [database for database in (self._remote, self._search) if database is not None]
 
 
 def _list_segments(snapshot: Snapshot, names: Sequence[str]) -> Manifest:

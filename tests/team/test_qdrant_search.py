@@ -30,7 +30,6 @@ from context_engine.team import qdrant_search, qdrant_session
 from context_engine.team.candidate_store import CandidateQuery, FileFilter
 from context_engine.team.qdrant_search import COLLECTION, QdrantSearch
 from context_engine.team.qdrant_session import QdrantSession, match_value
-from context_engine.team.search_publisher import SearchPublisher
 from context_engine.team.search_rows import join_files
 from context_engine.team.shared_index import SharedIndex
 from tests.contracts.test_store import fill
@@ -65,8 +64,7 @@ def machine(tmp_path: Path) -> Iterator[OpenIndex]:
     opened: list[SharedIndex] = []
 
     def open_one(address: str, name: str = "one", repository: str = "app") -> SharedIndex:
-        publisher = SearchPublisher(QdrantSearch(address), lambda _: None)
-        opened.append(SharedIndex(tmp_path / name, repository, search=publisher, publishes=True))
+        opened.append(SharedIndex(tmp_path / name, repository, search=QdrantSearch(address), publishes=True))
         return opened[-1]
 
     yield open_one
@@ -315,9 +313,8 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable(
 KILLED = """
 import sys
 from pathlib import Path
-from tests.team.test_qdrant_search import SharedIndex, QdrantSearch, SearchPublisher, fill
-search = SearchPublisher(QdrantSearch(sys.argv[2]), lambda _: None)
-store = SharedIndex(Path(sys.argv[1]), "app", search=search, publishes=True)
+from tests.team.test_qdrant_search import SharedIndex, QdrantSearch, fill
+store = SharedIndex(Path(sys.argv[1]), "app", search=QdrantSearch(sys.argv[2]), publishes=True)
 print("go", flush=True)
 for number in range(1, 10_000):
     fill(store, {"a.py": f"version number{number}", "b.py": "other " * 20_000})

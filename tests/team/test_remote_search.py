@@ -24,7 +24,7 @@ from context_engine.errors import InvalidArgument, NotIndexed, StoreUnavailable
 from context_engine.index import SCHEMA_VERSION, StaticEncoder, describe, term_hashes
 from context_engine.model import Filter, Query
 from context_engine.search.question import Question
-from context_engine.team import search_publisher
+from context_engine.team import search_publisher, shared_index
 from context_engine.team.candidate_store import CandidateQuery, CandidateStore, FileFilter, open_candidate_store
 from context_engine.team.postgres_search import SEARCH, compose_candidates
 from context_engine.team.postgres_session import PostgresSession
@@ -358,7 +358,7 @@ def update_unpublished(engine: Engine) -> None:
         raise StoreUnavailable("away")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(search_publisher.SearchPublisher, "publish", fail)
+        patched.setattr(shared_index, "publish_rows", fail)
         with pytest.raises(StoreUnavailable):
             engine.index.update()
 
