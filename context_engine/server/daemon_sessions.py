@@ -58,7 +58,7 @@ class SessionServer:
         self._sessions.add(session)
         try:
             listening.start()
-            serve_session(session, projects, dispatcher, options.selection, running=running, ends_with_input=True)
+            serve_session(session, projects, dispatcher, running=running, ends_with_input=True)
         finally:
             self._sessions.discard(session)
             running.cancel_all()

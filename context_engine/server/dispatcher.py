@@ -147,7 +147,7 @@ class ToolDispatcher:
         self.remote = remote
         self.clock = clock
         self._engine = engine
-        self._names = project_names
+        self.project_names = project_names
         self._across: MultiRepo | None = None
         self._limits = limits
         self._redact = redact
@@ -228,7 +228,7 @@ class ToolDispatcher:
         self.check_caller(resolved.tool)
         if call.cancel.is_set():
             raise Cancelled("cancelled before it began")
-        resolved = _infer_project_from_path(resolved, self._names())
+        resolved = _infer_project_from_path(resolved, self.project_names())
         engine = self._target_of(resolved)
         limits, tool = self._limits, resolved.tool.name
         assert limits is not None, "an Engine was opened before"
@@ -255,7 +255,7 @@ class ToolDispatcher:
             self._use_settings(self.remote.settings)
             return remote
         if tool.name in MULTI_PROJECT_TOOLS and project in ("", EVERY_PROJECT):
-            names = self._names()
+            names = self.project_names()
             if len(names) >= 2:
                 return self._open_together(names)
             project = ""

@@ -97,11 +97,7 @@ def serve_http(
     if token.is_new:
         announcement += f"\nctx: the new token is {token.value}; it is not printed again"
     print(announcement, file=sys.stderr, flush=True)  # noqa: T201
-    names = projects.names if len(projects.names) > 1 else ()
-    selection = options.selection._replace(projects=names)
-    server = mcp_server.build_server(
-        dispatcher, selection=selection, projects=projects, running=shutdown, shared=shared
-    )
+    server = mcp_server.build_server(dispatcher, projects=projects, running=shutdown, shared=shared)
     application = create_application(
         *(server, dispatcher, projects, RequestGuard(hosts, token.value)),
         shutdown=shutdown,

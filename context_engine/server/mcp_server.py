@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -71,8 +71,8 @@ class SharedAccess(Protocol):
     def authenticate(self, path: str, headers: Mapping[str, str], address: str) -> tuple[str, Any] | HttpRefusal | None:
         """Return the id and the grant of a request, or why it is refused; None for a path without a token."""
 
-    def dispatcher_of(self, grant: Any) -> tuple[ToolDispatcher, tuple[str, ...]]:
-        """Return the dispatcher of a grant, and the names of the projects that it sees."""
+    def dispatcher(self, grant: Any) -> ToolDispatcher:
+        """Return the dispatcher of a grant, which knows the projects that it sees."""
 
     def metrics_of(self, grant: Any) -> Mapping[str, Rows]:
         """Return role -> metrics by tool, as far as the caller may read them."""
@@ -84,24 +84,21 @@ class SharedAccess(Protocol):
 def build_server(
     dispatcher: ToolDispatcher,
     *,
-    selection: ToolSelection | None = None,
     projects: Projects | None = None,
     running: RunningCalls | None = None,
     shared: SharedAccess | None = None,
 ) -> Server[Any]:
     """Return a protocol server over the dispatcher, with no stream yet.
 
-    `selection` decides which tools are listed; by default that of the dispatcher. With `shared` each request is
-    answered as its token sees the server; a request without a token is an error.
+    With `shared` each request is answered as its token sees the server; a request without a token is an error.
     """
-    selection = selection or dispatcher.selection
     threads = WorkerThreads(running or RunningCalls())
-    handlers = _RequestHandlers(dispatcher, selection, projects, threads, shared)
+    handlers = _RequestHandlers(dispatcher, projects, threads, shared)
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
         title=TITLE,
-        instructions=format_instructions([tool.alias or tool.name for tool in _list_tools(selection)]),
+        instructions=format_instructions([tool.alias or tool.name for tool in _list_tools(dispatcher.selection)]),
         cache_hints=dict.fromkeys(LISTS, CacheHint(LIST_TTL_MS, "private" if shared else "public")),
         get_tool_input_schema=_schema_of,
         on_list_tools=handlers.list_tools,
@@ -154,7 +151,7 @@ def _list_tools(selection: ToolSelection) -> list[Tool]:
     return profiles.list_tools(map(tools.find, names), selection)
 
 
-def wire_tool(tool: Tool, selection: ToolSelection, name: str = "") -> types.Tool:
+def wire_tool(tool: Tool, selection: ToolSelection, projects: Sequence[str] = (), name: str = "") -> types.Tool:
     """Return a tool as `tools/list` has it, under the name it is used by or another one."""
     hints, own_name = tool.hints, tool.alias or tool.name
     title = own_name.replace("_", " ").capitalize()
@@ -162,7 +159,7 @@ def wire_tool(tool: Tool, selection: ToolSelection, name: str = "") -> types.Too
         name=name or own_name,
         title=title,
         description=tool.description,
-        input_schema=dict(profiles.add_project_parameter(tool.name, tool.listed_schema, selection.projects)),
+        input_schema=dict(profiles.add_project_parameter(tool.name, tool.listed_schema, projects)),
         output_schema=dict(tool.output_schema) if selection.structured else None,
         annotations=types.ToolAnnotations(
             title=title,
@@ -228,7 +225,7 @@ def _schema_of(name: str) -> Mapping[str, Any] | None:
 
 
 class ServerView(NamedTuple):
-    """The server as one client sees it: a dispatcher, the names of several projects, the listed tools."""
+    """The server as one client sees it: a dispatcher, the names of its projects, the listed tools."""
 
     dispatcher: ToolDispatcher
     projects: tuple[str, ...]
@@ -241,26 +238,24 @@ class _RequestHandlers:
     def __init__(
         self,
         dispatcher: ToolDispatcher,
-        selection: ToolSelection,
         projects: Projects | None,
         threads: WorkerThreads,
         shared: SharedAccess | None,
     ) -> None:
-        self._selection = selection
         self._projects = projects
         self._threads = threads
         self._shared = shared
-        self._view = _create_view(dispatcher, selection)
+        self._view = _create_view(dispatcher)
         self._shared_views: dict[tuple[ToolDispatcher, tuple[str, ...]], ServerView] = {}
 
     def _view_of(self, context: Context) -> ServerView:
         """Return the view of a request: one for all clients, or one for each token. Raises: BugError without one."""
         if self._shared is None:
             return self._view
-        key = dispatcher, names = self._shared.dispatcher_of(_scope_of(context)[1])
+        dispatcher = self._shared.dispatcher(_scope_of(context)[1])
+        key = dispatcher, tuple(dispatcher.project_names())
         if key not in self._shared_views:
-            selection = self._selection._replace(projects=names if len(names) > 1 else ())
-            self._shared_views[key] = _create_view(dispatcher, selection)
+            self._shared_views[key] = _create_view(dispatcher)
         return self._shared_views[key]
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -347,9 +342,10 @@ class _RequestHandlers:
             raise MCPError(code, text, details | {"code": error.code}) from None
 
 
-def _create_view(dispatcher: ToolDispatcher, selection: ToolSelection) -> ServerView:
-    listed = [wire_tool(tool, selection) for tool in _list_tools(selection) if tool.name not in dispatcher.forbidden]
-    return ServerView(dispatcher, tuple(selection.projects), listed)
+def _create_view(dispatcher: ToolDispatcher) -> ServerView:
+    selection, names = dispatcher.selection, tuple(dispatcher.project_names())
+    allowed = [tool for tool in _list_tools(selection) if tool.name not in dispatcher.forbidden]
+    return ServerView(dispatcher, names, [wire_tool(tool, selection, names) for tool in allowed])
 
 
 def _shows_apps(context: Context) -> bool:

@@ -83,19 +83,19 @@ EVERY_PROJECT = "*"
 
 _ToolSelectionFields = namedtuple(  # noqa: PYI024 - no annotations: see above
     "_ToolSelectionFields",
-    "profiles tools exclude read_only projects structured",
-    defaults=(("core",), (), (), False, (), False),
+    "profiles tools exclude read_only structured",
+    defaults=(("core",), (), (), False, False),
 )
 
 
 class ToolSelection(_ToolSelectionFields):
     """The selection of tools at the start of a server: `tools` are added to the profiles; `exclude` overrides both.
 
-    `projects` are the names of the open projects; a single one needs no name. `structured` is for clients that are
-    programs: tools are listed with the schemas of their replies, and the replies follow them.
+    `structured` is for clients that are programs: tools are listed with the schemas of their replies, and the replies
+    follow them.
 
     >>> ToolSelection(read_only=True)
-    ToolSelection(profiles=('core',), tools=(), exclude=(), read_only=True, projects=(), structured=False)
+    ToolSelection(profiles=('core',), tools=(), exclude=(), read_only=True, structured=False)
     """
 
     __slots__ = ()

@@ -22,7 +22,6 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.errors import ContextEngineError
     from context_engine.server.dispatcher import ToolDispatcher
-    from context_engine.server.profiles import ToolSelection
     from context_engine.server.projects import Lease, Projects
     from context_engine.server.shutdown import RunningCalls
 
@@ -69,11 +68,6 @@ class StdioServer:
     """The server of one client over stdin and stdout."""
 
     def __init__(self, options: ServeOptions, env: Mapping[str, str]) -> None:
-        if len(options.roots) > 1:  # the schemas of the tools list the names of several projects
-            from context_engine.server.projects import initial_folders, name_folders
-
-            names = name_folders(initial_folders(options.roots, env), dict(options.given_names))
-            options = options._replace(selection=options.selection._replace(projects=tuple(names)))
         self._options = options
         self._env = env
         self._projects: Projects | None = None
@@ -114,7 +108,7 @@ class StdioServer:
 
         self._projects, dispatcher = open_projects(self._options, self._env, failed=self._refuse)
         install_bridge(dispatcher.log)
-        serve_session(self.session, self._projects, dispatcher, self._options.selection, running=self.shutdown)
+        serve_session(self.session, self._projects, dispatcher, running=self.shutdown)
 
     def _refuse(self, error: ContextEngineError) -> None:
         """End the process: what the command line asks for cannot be served."""
@@ -133,7 +127,6 @@ def serve_session(
     session: StdioSession,
     projects: Projects,
     dispatcher: ToolDispatcher,
-    selection: ToolSelection,
     *,
     running: RunningCalls,
     ends_with_input: bool = False,
@@ -146,7 +139,7 @@ def serve_session(
 
     from context_engine.server import mcp_server
 
-    server = mcp_server.build_server(dispatcher, selection=selection, projects=projects, running=running)
+    server = mcp_server.build_server(dispatcher, projects=projects, running=running)
     anyio.run(partial(session.run, server, began=projects.start, ends_with_input=ends_with_input))
 
 

@@ -47,7 +47,7 @@ def register_tools(
     dispatcher, threads = ToolDispatcher(single_engine(engine), selection=selection), WorkerThreads(RunningCalls())
     listed = {tool.alias or tool.name: tool for tool in profiles.list_tools(tools.ALL, selection)}
     names = {prefix + name: name for name in listed}
-    ours = [wire_tool(tool, selection, prefix + name) for name, tool in listed.items()]
+    ours = [wire_tool(tool, selection, name=prefix + name) for name, tool in listed.items()]
     their_list, their_call = (host.get_request_handler(method) for method in ("tools/list", "tools/call"))
 
     async def list_both(context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:

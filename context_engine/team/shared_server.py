@@ -85,10 +85,6 @@ class SharedServer:
         grant = self.authenticator.authenticate(path, headers, address)
         return (grant.id, grant) if isinstance(grant, Grant) else grant
 
-    def dispatcher_of(self, grant: Grant) -> tuple[ToolDispatcher, tuple[str, ...]]:
-        """Return the dispatcher of a grant, and the names of the projects that it sees."""
-        return self.dispatcher(grant), ScopedProjects(self._projects, grant.sees).names
-
     def dispatcher(self, grant: Grant) -> ToolDispatcher:
         """Return the dispatcher of a grant, the same one each time."""
         with self._lock:

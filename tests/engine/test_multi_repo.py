@@ -212,8 +212,8 @@ def test_nothing_is_written_into_a_clone(tmp_path: Path) -> None:
 
 
 def test_the_lists_say_which_tools_need_no_project() -> None:
-    selection = ToolSelection(("all", "seeds"), tools=("find_symbol", "trace"), projects=("web", "api"))
-    wired = [wire_tool(tool, selection) for tool in list_tools(tools.ALL, selection)]
+    selection = ToolSelection(("all", "seeds"), tools=("find_symbol", "trace"))
+    wired = [wire_tool(tool, selection, ("web", "api")) for tool in list_tools(tools.ALL, selection)]
     shown = {one.name: one.input_schema for one in wired}
     for name, schema in shown.items():
         searches_all = tools.find(name).name in MULTI_PROJECT_TOOLS

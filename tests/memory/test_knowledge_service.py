@@ -24,7 +24,6 @@ from context_engine.plans.model import Plan, PlanStep
 from context_engine.search.file_usage import BOOST_MAX
 from context_engine.server import mcp_server, prompt_templates
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
-from context_engine.server.profiles import ToolSelection
 from tests.support.engines import found, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
 
@@ -166,9 +165,7 @@ def test_a_client_pulls_rules_and_decisions_at_the_start_of_work(engine: Engine)
 
     anyio.run(body)
     gate = ToolDispatcher(single_engine(engine))
-    text = prompt_templates.render_prompt(
-        gate, "begin", {"task": "round it"}, listed=frozenset(), projects=ToolSelection().projects
-    )
+    text = prompt_templates.render_prompt(gate, "begin", {"task": "round it"}, listed=frozenset(), projects=())
     assert "Every amount is rounded half to even." in text
 
 

@@ -42,7 +42,7 @@ def test_one_registered_function_is_listed_checked_and_called_over_the_protocol(
     async def body() -> None:
         everything = ToolSelection(profiles=("all",))
         gate = ToolDispatcher(lambda _: Grown(), selection=everything)  # ty: ignore[invalid-argument-type] - a stand-in
-        async with Client(mcp_server.build_server(gate, selection=everything)) as client:
+        async with Client(mcp_server.build_server(gate)) as client:
             shown = (await client.list_tools()).tools[-1]
             assert (shown.name, shown.input_schema["required"]) == ("shout", ["word"])
             assert shown.description == "Show a word in capital letters, so that everybody can read it."

@@ -56,9 +56,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
 
 def text_of(engine: Engine, name: str, given: dict[str, str], shown: ToolSelection | None = None) -> str:
     gate = ToolDispatcher(single_engine(engine), selection=shown or ToolSelection())
-    return prompt_templates.render_prompt(
-        gate, name, given, listed=listed_by(gate.selection), projects=gate.selection.projects
-    )
+    return prompt_templates.render_prompt(gate, name, given, listed=listed_by(gate.selection), projects=())
 
 
 def listed_by(shown: ToolSelection) -> frozenset[str]:
@@ -151,13 +149,13 @@ async def test_a_wrong_prompt_or_argument_is_refused_with_the_right_one(
 
 
 def test_with_several_projects_a_prompt_asks_which_and_spells_it_in_every_call(engine: Engine) -> None:
-    shown = ToolSelection(projects=("web", "api"))
-    gate = ToolDispatcher(lambda _: engine, selection=shown)
-    listed = prompt_templates.list_prompts(shown.projects)
+    projects = ("web", "api")
+    gate = ToolDispatcher(lambda _: engine, project_names=lambda: projects)
+    listed = prompt_templates.list_prompts(projects)
     assert all(each.arguments and each.arguments[-1].name == "project" for each in listed)
     assert all(each.arguments and each.arguments[-1].required for each in listed)
     text = prompt_templates.render_prompt(
-        gate, "find", {"what": "Session", "project": "api"}, listed=listed_by(shown), projects=shown.projects
+        gate, "find", {"what": "Session", "project": "api"}, listed=listed_by(gate.selection), projects=projects
     )
     for _, arguments in calls_in(text):
         assert arguments.get("arguments", arguments)["project"] == "api"
@@ -230,7 +228,7 @@ async def test_with_several_projects_their_names_are_completed_and_decide_what_e
 
     several = types.ResourceTemplateReference(uri="ctx://file/{+path}{?project}")
     async with Client(
-        mcp_server.build_server(ToolDispatcher(named, selection=ToolSelection(projects=("web", "api")))),
+        mcp_server.build_server(ToolDispatcher(named, project_names=lambda: ("web", "api"))),
         mode="legacy",
     ) as client:
         found = await client.complete(several, {"name": "project", "value": "A"})

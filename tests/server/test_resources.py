@@ -140,7 +140,7 @@ async def test_with_several_projects_the_address_says_which(engine: Engine) -> N
             raise InvalidArgument(f"no project is called {project!r}", suggestion="There are web, a/b.")
         return engine
 
-    gate = ToolDispatcher(named, selection=ToolSelection(projects=("web", "a/b")))
+    gate = ToolDispatcher(named, project_names=lambda: ("web", "a/b"))
     async with Client(mcp_server.build_server(gate), mode="legacy") as client:
         listed = [each.uri for each in (await client.list_resources()).resources]
         assert listed == [

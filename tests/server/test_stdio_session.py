@@ -17,7 +17,6 @@ from hypothesis import strategies as some
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from context_engine.server.dispatcher import ToolDispatcher, may_write
-from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import Projects
 from context_engine.server.serve import serve_session
 from context_engine.server.shutdown import RunningCalls
@@ -71,7 +70,7 @@ class PipedSession:
         dispatcher = ToolDispatcher(lambda _: found)
         self._start(
             lambda: serve_session(
-                *(self.session, known, dispatcher, ToolSelection()),
+                *(self.session, known, dispatcher),
                 running=RunningCalls(),
                 ends_with_input=True,
             )
