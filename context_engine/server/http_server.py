@@ -186,7 +186,7 @@ def create_application(
         return JSONResponse(report, 200 if is_ready else 503)
 
     def show_metrics(request: Request) -> Response:
-        roles = shared.metrics_of(request.scope[SCOPE_KEY][1]) if shared else {"": dispatcher.metrics.rows()}
+        roles = shared.metrics_of(request.scope[SCOPE_KEY]) if shared else {"": dispatcher.metrics.rows()}
         return Response(metrics.format_metrics(roles, VERSION), media_type=metrics.CONTENT_TYPE)
 
     paths = server.streamable_http_app(
@@ -278,11 +278,11 @@ class _Gateway:
         """Return what the scope of a request gets, or why it is refused: its grant, and the owner of its sessions."""
         path, address = scope["path"], (scope.get("client") or ("",))[0][:100]
         refusal = self._guard.find_refusal(path, headers)
-        known = refusal or (self._shared.authenticate(path, headers, address) if self._shared else None)
-        if known is None or isinstance(known, HttpRefusal):
-            return known or {}
-        token = AccessToken(token="", client_id=known[0], scopes=[])  # the token itself is not passed on
-        return {SCOPE_KEY: known, "user": AuthenticatedUser(token)}
+        grant = refusal or (self._shared.authenticate(path, headers, address) if self._shared else None)
+        if grant is None or isinstance(grant, HttpRefusal):
+            return grant or {}
+        token = AccessToken(token="", client_id=grant.id, scopes=[])  # the token itself is not passed on
+        return {SCOPE_KEY: grant, "user": AuthenticatedUser(token)}
 
     async def _pass_message(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         body = await _read_body(headers, receive)

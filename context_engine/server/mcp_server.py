@@ -35,7 +35,6 @@ from context_engine.server.worker_threads import WorkerThreads
 from context_engine.tools import Call, Tool
 
 if TYPE_CHECKING:
-    from context_engine.server.authentication import HttpRefusal
     from context_engine.server.metrics import Rows
 
 NAME = "ctx"
@@ -47,7 +46,7 @@ LISTS: tuple[CacheableMethod, ...] = (
     *("tools/list", "prompts/list", "resources/list", "resources/templates/list", "server/discover"),
 )
 SCOPE_KEY = "ctx.grant"
-"""The key, in the scope of a request to a shared server, of the id and the grant of its token."""
+"""The key, in the scope of a request to a shared server, of the grant of its token."""
 READS = ("resources/read", "prompts/get", "completion/complete")
 """The methods other than tools that read a project."""
 SEE_STRUCTURED = "The result is in structuredContent."
@@ -62,14 +61,15 @@ Result = TypeVar("Result")
 
 
 class SharedAccess(Protocol):
-    """What a team adds to a server: who asks, and a dispatcher for each token."""
+    """What a team adds to a server: who asks, and a dispatcher for each token. A grant has the `id` of its token."""
 
     sealing_key: bytes
     """Seals what a client carries from one request to the next."""
     token_location: str
 
-    def authenticate(self, path: str, headers: Mapping[str, str], address: str) -> tuple[str, Any] | HttpRefusal | None:
-        """Return the id and the grant of a request, or why it is refused; None for a path without a token."""
+    @property
+    def authenticate(self) -> Callable[[str, Mapping[str, str], str], Any]:
+        """Returns the grant of a request by path, headers and address, or an `HttpRefusal`; None for an open path."""
 
     def dispatcher(self, grant: Any) -> ToolDispatcher:
         """Return the dispatcher of a grant, which knows the projects that it sees."""
@@ -114,7 +114,7 @@ def build_server(
     server.add_request_handler("server/discover", types.RequestParams, partial(_discover, server))
     security = RequestStateSecurity.ephemeral()
     if shared:
-        security = RequestStateSecurity(keys=[shared.sealing_key], bind_principal=lambda context: _scope_of(context)[0])
+        security = RequestStateSecurity(keys=[shared.sealing_key], bind_principal=lambda context: _grant_of(context).id)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     server.middleware.append(partial(_log_crashes, dispatcher))
     if shared:
@@ -252,7 +252,7 @@ class _RequestHandlers:
         """Return the view of a request: one for all clients, or one for each token. Raises: BugError without one."""
         if self._shared is None:
             return self._view
-        dispatcher = self._shared.dispatcher(_scope_of(context)[1])
+        dispatcher = self._shared.dispatcher(_grant_of(context))
         key = dispatcher, tuple(dispatcher.project_names())
         if key not in self._shared_views:
             self._shared_views[key] = _create_view(dispatcher)
@@ -362,12 +362,12 @@ def _check_cursor(params: types.PaginatedRequestParams | None) -> None:
         raise MCPError(types.INVALID_PARAMS, "unknown cursor: the list has one page")
 
 
-def _scope_of(context: Context) -> tuple[str, Any]:
-    """Return the id and the grant of a request to a shared server. Raises: BugError."""
-    known = context.request.scope.get(SCOPE_KEY) if context.request is not None else None
-    if known is None:
+def _grant_of(context: Context) -> Any:
+    """Return the grant of a request to a shared server. Raises: BugError."""
+    grant = context.request.scope.get(SCOPE_KEY) if context.request is not None else None
+    if grant is None:
         raise BugError("a request reached a shared server without a grant")
-    return known
+    return grant
 
 
 async def _log_reads(shared: SharedAccess, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -382,7 +382,7 @@ async def _log_reads(shared: SharedAccess, ctx: Context, call_next: CallNext) ->
         raise
     finally:
         ms = (time.perf_counter() - started) * 1_000
-        shared.log_read(_scope_of(ctx)[1], ctx.method, ctx.params, failure, ms)
+        shared.log_read(_grant_of(ctx), ctx.method, ctx.params, failure, ms)
 
 
 async def _log_crashes(dispatcher: ToolDispatcher, ctx: Context, call_next: CallNext) -> HandlerResult:

@@ -68,7 +68,7 @@ class SharedServer:
         """`audit` receives a line for each call; by default the log does. Raises: as `TokenFile.sealing_key`."""
         self.audit: Log = audit or dispatcher.log
         self.sealing_key = tokens.sealing_key()
-        self.authenticator = Authenticator(tokens, log=self.audit)
+        self.authenticate = Authenticator(tokens, log=self.audit).authenticate
         self.token_location = f"in {tokens.path}, which has none yet: ctx token create NAME"
         if count := len(tokens.page().tokens):
             self.token_location = f"one of the {count} in {tokens.path}"
@@ -77,13 +77,6 @@ class SharedServer:
         self._lock = threading.Lock()
         self._dispatchers: dict[Grant, ToolDispatcher] = {}
         self._by_role = {role: Metrics() for role in ROLES}
-
-    def authenticate(
-        self, path: str, headers: Mapping[str, str], address: str
-    ) -> tuple[str, Grant] | HttpRefusal | None:
-        """Return the id and the grant of a request, or why it is refused; None for a path without a token."""
-        grant = self.authenticator.authenticate(path, headers, address)
-        return (grant.id, grant) if isinstance(grant, Grant) else grant
 
     def dispatcher(self, grant: Grant) -> ToolDispatcher:
         """Return the dispatcher of a grant, the same one each time."""
