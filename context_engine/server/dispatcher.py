@@ -118,10 +118,10 @@ def single_engine(engine: Engine) -> Callable[[str], Engine]:
 class ToolDispatcher:
     """The entry to the tools. Thread-safe.
 
-    `engine` returns the Engine of a project ("": the only one), or raises the reason why it is not open. `limits` are
-    those of the settings by default. `redact` is applied to every outgoing text. `chunks` returns the served folder of
-    chunk files, if there is one. `project_names` are the projects that exist for the callers; some tools search all of
-    these at once. `remote` has the repositories of a database. `gain` counts what calls cost.
+    `engine` returns the Engine of a project ("": the only one), or raises the reason why it is not open. `redact` is
+    applied to every outgoing text. `chunks` returns the served folder of chunk files, if there is one. `project_names`
+    are the projects that exist for the callers; some tools search all of these at once. `remote` has the repositories
+    of a database. `gain` counts what calls cost.
     """
 
     def __init__(
@@ -130,7 +130,6 @@ class ToolDispatcher:
         *,
         selection: ToolSelection = ToolSelection(),  # noqa: B008 - a value that cannot change
         log: Log = discard_line,
-        limits: RateLimiter | None = None,
         redact: Callable[[str], RedactedText] = redact_reply,
         chunks: Callable[[], ServedChunks] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -149,7 +148,7 @@ class ToolDispatcher:
         self._engine = engine
         self.project_names = project_names
         self._across: MultiRepo | None = None
-        self._limits = limits
+        self._limits: RateLimiter | None = None  # those of the first settings
         self._redact = redact
         self._lock = threading.Lock()
         self._shown = ShownLinesBySession()

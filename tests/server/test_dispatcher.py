@@ -17,7 +17,6 @@ from context_engine.secrets import RedactedText
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import ToolSelection
-from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.server_log import create_log
 from context_engine.settings import Settings
 from context_engine.tools import Call, Reply, Tool
@@ -261,7 +260,8 @@ def test_a_limit_for_a_tool_that_does_not_exist_is_told_once() -> None:
 
 
 def test_the_name_it_is_called_by_does_not_change_its_limit() -> None:
-    door, _ = gate(StandIn(), limits=RateLimiter({"read_file": 1}, burst_minutes=3), clock=Clock())
+    settings = Settings(rate_limits_per_minute="read_file=1", rate_burst_minutes=3)
+    door, _ = gate(StandIn(settings=settings), clock=Clock())
     path = {"path": "src/auth.py"}
     calls: list[tuple[str, dict[str, Any]]] = [
         ("read_file", path), ("get_file", path), ("call_tool", {"name": "read_file", "arguments": path}),
