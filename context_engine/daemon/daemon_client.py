@@ -17,6 +17,7 @@ import json
 import os
 import sys
 import time
+from contextlib import closing
 
 from context_engine.daemon.runtime_folder import RuntimeFolder, daemon_environment, process_key
 
@@ -49,7 +50,7 @@ def ask_daemon(
         return None
     until = time.monotonic() + deadline_s
     try:
-        with DaemonClient.connect(env, key=key) as client:
+        with closing(DaemonClient.connect(env, key=key)) as client:
             client.send(request)
             answer = client.receive(until)
     except (OSError, ValueError):
@@ -159,12 +160,6 @@ class DaemonClient:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def send_message(connection: _socket.socket, message: Mapping[str, Any]) -> None:

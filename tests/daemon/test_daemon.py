@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -203,7 +204,7 @@ def test_a_stopped_process_keeps_a_client_waiting_only_for_its_deadline(home: Da
     os.kill(pid, signal.SIGSTOP)
     try:
         began = time.monotonic()
-        with DaemonClient.connect(home.env) as client:
+        with closing(DaemonClient.connect(home.env)) as client:
             client.send({"kind": "status"})
             with pytest.raises(OSError, match="timed out"):
                 client.receive(time.monotonic() + 0.3)
