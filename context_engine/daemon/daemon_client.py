@@ -168,20 +168,20 @@ def send_message(connection: _socket.socket, message: Mapping[str, Any]) -> None
 
 
 def receive_message(connection: _socket.socket, until: float) -> Any:
-    """Return the next message, or None when the other side closes without one.
+    """Return the next message, or None when the other side closes without one. What follows it stays unread.
 
     Raises: OSError; ValueError (not JSON, too long, later than a moment of the monotonic clock).
     """
     received = bytearray()
-    while b"\n" not in received[-READ_BYTES:]:
+    while not received.endswith(b"\n"):
         connection.settimeout(max(0.001, until - time.monotonic()))
-        chunk = connection.recv(READ_BYTES)
-        received += chunk
-        if not chunk:
+        waiting = connection.recv(READ_BYTES, _socket.MSG_PEEK)
+        if not waiting:
             return None
+        received += connection.recv(waiting.find(b"\n") + 1 or len(waiting))
         if len(received) > MESSAGE_BYTES_MAX or time.monotonic() > until:
             raise ValueError("the message is too long, or too late")
-    return json.loads(received.partition(b"\n")[0])
+    return json.loads(received)
 
 
 def check_peer(connection: Any) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.daemon import DaemonClient, RuntimeFolder, ask_daemon, process_key
+from context_engine.daemon.daemon_client import receive_message
 from context_engine.engine import Engine
 from context_engine.settings import Settings
 from tests.support import preloaded
@@ -75,6 +76,15 @@ def home(tmp_path: Path) -> Iterator[DaemonHome]:
     home = DaemonHome(tmp_path)
     yield home
     home.end()
+
+
+def test_what_follows_a_message_stays_in_the_socket() -> None:
+    """A session of a client may log before the client has read that it is ready."""
+    here, there = socket.socketpair()
+    with here, there:
+        there.sendall(b'{"state":"ready"}\n# a line of the log\n')
+        assert receive_message(here, time.monotonic() + 60) == {"state": "ready"}
+        assert here.recv(100) == b"# a line of the log\n"
 
 
 def queries_answered(home: DaemonHome) -> int:
