@@ -21,10 +21,11 @@ SHELF = "\n\n".join(f"def read_{name}(path):\n    return open(path).{name}\n" fo
 def test_an_answer_to_a_question_right_after_an_edit_shows_it_or_is_not_marked_fresh(tmp_path: Path) -> None:
     files = {f"src/part_{number}.py": SHELF.replace("read", f"read_{number}") for number in range(8)}
     root = repository(tmp_path / "w", files)
-    rounds = list(ask_at_once.ask_rounds(root, tmp_path, 40, random.Random(7)))
+    # each of the ten ways to ask twice; `make eval-freshness` asks hundreds of times
+    rounds = list(ask_at_once.ask_rounds(root, tmp_path, 20, random.Random(7)))
     wrong = [(way, edit, text) for way, outcome, edit, text in rounds if outcome in (WRONG, OTHER_LINES)]
     assert wrong == []
-    assert Counter(outcome for _, outcome, _, _ in rounds)[SHOWN] >= 20  # most, on a busy machine too
+    assert Counter(outcome for _, outcome, _, _ in rounds)[SHOWN] >= 10  # most, on a busy machine too
 
 
 def test_the_examples_of_the_eval_hold() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import preloaded
 from tests.support.databases import new_database
 from tests.support.trees import tree
 
@@ -46,8 +47,9 @@ def run(package: Path, root: Path, *arguments: str, shares: bool = False, addres
     }
     if shares:
         env |= {"CTX_STORE_SHARES": "1", "CTX_STORE_SEARCH": "1"}
-    command = [sys.executable, "-P", "-m", "context_engine", *arguments]
-    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
+    start = preloaded.run if package == ROOT else subprocess.run
+    command = [sys.executable, "-m", "context_engine", *arguments]
+    done = start(command, cwd=root, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

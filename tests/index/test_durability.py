@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.engine import Engine
-from tests.support.children import child, killed
+from tests.support.children import child, killed, wait_for_all
 from tests.support.engines import answers, open_engine
 from tests.support.trees import tree
 
@@ -160,11 +160,7 @@ def test_three_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) ->
         engine.index.update()
     writer = child(WRITER, str(root), str(CROWD_S))
     readers = [child(READER, str(root), str(CROWD_S)) for _ in range(3)]
-    told_by = []
-    for process in (*readers, writer):
-        out, err = process.communicate(timeout=CROWD_S + 180)
-        assert process.returncode == 0, err[-2_000:]
-        told_by.append(json.loads(out))
+    told_by = [json.loads(out) for out in wait_for_all([*readers, writer])]
     assert [each["wrong"] for each in told_by[:3]] == [[], [], []]
     assert all(each["asked"] > 3 for each in told_by[:3])
     assert told_by[3]["commits"] > 3

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Sequence
@@ -23,7 +21,7 @@ from context_engine.errors import (
 )
 from context_engine.memory.memory_index import TextEmbedder
 from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery
-from tests.support import preloaded
+from tests.support.children import child, wait_for_all
 from tests.support.remembering import FOLDER, Remembering
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # shaped like one, and never one
@@ -390,9 +388,7 @@ ADDER = """
 
 @pytest.mark.slow
 def test_four_processes_add_fifty_each_and_all_are_found(here: Remembering) -> None:
-    start = [sys.executable, "-c", textwrap.dedent(ADDER), str(here.folder)]
-    running = [preloaded.Popen([*start, str(number)], cwd=Path(__file__).parents[2]) for number in range(4)]
-    assert [process.wait(timeout=120) for process in running] == [0, 0, 0, 0]
+    wait_for_all([child(ADDER, str(here.folder), str(number)) for number in range(4)])
     assert len(here.files()) == 200
     assert here.memories.list_page(MemoryQuery(limit=200)).total == 200
     for number in range(4):

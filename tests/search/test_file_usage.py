@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 
 from context_engine.search import file_usage
 from context_engine.search.file_usage import BOOST_MAX, HALF_LIFE_S, AccessCounter, FileUsage, boost, score
+from tests.support.children import child, wait_for_all
 from tests.support.trees import ordinary_user
 
 START = 1_800_000_000.0
@@ -117,8 +116,7 @@ def test_processes_that_count_at_once_lose_nothing(file: Path) -> None:
         "    number % 7 or counted.flush()\n"
         "counted.close(); sys.exit(counted.problem or None)"
     )
-    running = [subprocess.Popen([sys.executable, "-c", program, str(file), str(number)]) for number in range(3)]
-    assert [process.wait() for process in running] == [0, 0, 0]
+    wait_for_all([child(program, str(file), str(number)) for number in range(3)])
     expected = {"a.py": 180} | {f"{number}.py": 60 for number in range(3)}
     assert counts(FileUsage(file)) == expected
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +23,16 @@ def child(script: str, *arguments: str) -> subprocess.Popen[str]:
     return preloaded.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+
+
+def wait_for_all(children: Iterable[subprocess.Popen[str]]) -> list[str]:
+    """What children that run side by side have printed, once each has ended without an error."""
+    printed = []
+    for each in children:
+        out, err = each.communicate(timeout=300)
+        assert each.returncode == 0, err[-2_000:]
+        printed.append(out)
+    return printed
 
 
 def killed(script: str, *arguments: str, after_s: float) -> list[str]:
