@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ LIB = {"retry.py": 'def retry_with_backoff(call):\n    """Try again, later each 
 @pytest.fixture(autouse=True)
 def own_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(tmp_path / "cache"))
 

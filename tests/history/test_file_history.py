@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -192,8 +191,7 @@ def test_in_a_folder_of_the_repository_paths_begin_there() -> None:
 # -- with git itself --------------------------------------------------------------------------------------------------
 
 
-def test_what_git_log_follow_says_is_what_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+def test_what_git_log_follow_says_is_what_is_counted(tmp_path: Path) -> None:
     root = repository(tmp_path / "repo", {"first.txt": "line\n" * 20, "other.txt": "x\n"})
     commit(tree(root, {"first.txt": "line\n" * 21}), "Longer")
     git(root, "mv", "first.txt", "second.txt")

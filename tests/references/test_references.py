@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.errors import InvalidArgument
+from context_engine.errors import InvalidArgument, SymbolNotFound
 from tests.project.test_specs import SPECS, Block, cases
 from tests.support.engines import indexed
 from tests.support.trees import tree
@@ -78,6 +78,15 @@ def test_the_specification_of_references_holds(project: Open, name: str) -> None
                     sure = {source: certainty for source, certainty in expected.items() if certainty != "possible"}
                     assert callers(engine, words[0]) == sure
                     assert engine.symbols.trace(words[0]).possible == len(expected) - len(sure)
+            elif block.kind == "traces":
+                places = [f"{edge.path}:{edge.line}" for edge in engine.symbols.trace(words[0]).edges]
+                assert places == found, words
+            elif block.kind == "unknown":
+                with pytest.raises(SymbolNotFound):
+                    engine.symbols.trace(words[0])
+            elif block.kind == "unused":
+                edges = engine.symbols.trace(words[0].removeprefix("."), "unused").edges
+                assert {f"{edge.path}:{edge.source}" for edge in edges} == set(found), words
             elif block.kind == "implementations":
                 assert {edge.source for edge in engine.symbols.trace(words[0], "implementations").edges} == set(found)
             else:
@@ -220,3 +229,35 @@ def test_modules_that_import_each_other_end(tmp_path_factory: pytest.TempPathFac
     }
     with indexed(tree(tmp_path_factory.mktemp("rust") / "circle", circle)) as engine:
         assert callers(engine, "known") == {}
+
+
+def test_an_inherited_method_is_found_and_traced_under_the_name_of_the_subclass(project: Open) -> None:
+    engine = project("Python: members")
+    assert [one.qualified for one in engine.symbols.find("Pool.close").definitions] == ["Base.close"]
+    found = engine.symbols.trace("Pool.close")
+    assert any("Pool.close is inherited" in note and "Base.close (base.py:5)" in note for note in found.notes)
+
+
+def test_callers_of_a_constructor_are_calls_of_its_class_of_super_and_of_heirs(project: Open) -> None:
+    engine = project("Python: members")
+    targets = {edge.via for edge in engine.symbols.trace("Base.__init__").edges}
+    assert targets == {"", "Base", "Pond"}
+    assert ("base.py", 11) in [(edge.path, edge.line) for edge in engine.symbols.trace("Base").edges]
+
+
+def test_uses_that_an_edit_names_are_not_imports(project: Open) -> None:
+    engine = project("Python: members")
+    assert engine.symbols.list_uses("base.py", "Pool", 9, files_max=10) == [("use.py", 5)]
+
+
+def test_an_answer_on_unused_definitions_says_what_is_left_out_and_how_many_are_uncertain(project: Open) -> None:
+    engine = project("Definitions that nothing uses")
+    notes = engine.symbols.trace("zoo", "unused").notes
+    assert "public ones" in notes[0]
+    assert notes[1].startswith("2 more have no use that is certain")  # a string, a base of a library
+
+
+def test_a_limit_on_unused_definitions_is_kept_and_said(project: Open) -> None:
+    engine = project("Definitions that nothing uses")
+    traced = engine.symbols.trace("", "unused", limit=2)
+    assert (len(traced.edges), traced.truncated) == (2, True)
