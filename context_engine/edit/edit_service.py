@@ -112,11 +112,8 @@ class EditService(Editor):
 
         return edit_file(path, plan, expected_hash=expected_hash)
 
-    def change_whole(
-        self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "", labels_are_text: bool = False
-    ) -> FileEdit:
-        """Prepare the whole text of a new or existing file; an existing one keeps its encoding and line ends."""
-        return write_file(path, text, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text)
+    change_whole = staticmethod(write_file)
+    delete_file = staticmethod(delete_file)
 
     def change_by_diff(self, path: str, diff: str, *, expected_hash: str = "") -> FileEdit:
         """Prepare the change of a file that a unified diff describes."""
@@ -125,10 +122,6 @@ class EditService(Editor):
             return plan_file(data, path, edits_of_diff(data, diff), self._languages, self._grammars)
 
         return edit_file(path, plan, expected_hash=expected_hash)
-
-    def delete_file(self, path: str, *, expected_hash: str = "") -> FileEdit:
-        """Prepare the deletion of a file."""
-        return delete_file(path, expected_hash=expected_hash)
 
     def rename_symbol(
         self,

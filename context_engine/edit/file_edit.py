@@ -50,6 +50,17 @@ def edit_file(path: str, plan: Callable[[bytes], EditPlan], *, expected_hash: st
     return FileEdit(path, lambda data: plan(data or b""), expected_hash)
 
 
+def replan(path: str, data: bytes, planned: EditPlan) -> FileEdit:
+    """Change a file of these bytes as it was planned for them, and for no others."""
+
+    def plan(now: bytes | None) -> EditPlan:
+        if now != data:
+            raise StaleFile(f"{path} was changed since it was read", suggestion="Repeat the call.")
+        return planned
+
+    return FileEdit(path, plan, hash_of(data))
+
+
 def write_file(
     path: str, text: str, *, overwrite: bool = True, expected_hash: str = "", labels_are_text: bool = False
 ) -> FileEdit:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from posixpath import basename, dirname, join, splitext
 
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import FileEdit, edit_file, hash_of, rename_file, replace_whole
+from context_engine.edit.file_edit import rename_file, replace_whole, replan
 from context_engine.edit.rename import Renaming
 from context_engine.edit.rename_uses import NameOccurrence, RenameFiles, refuse_taken
 from context_engine.errors import InvalidArgument
@@ -73,7 +73,7 @@ class ModuleRenamer:
                 "imports outside of this workspace, and those that a program puts together, cannot be seen",
             ),
             changes=(
-                *(self._change(other, data) for other, data in new.items()),
+                *(replan(other, self._files.open(other)[0], replace_whole(data)) for other, data in new.items()),
                 *rename_file(path, new_path, raw, new=own),
             ),
         )
@@ -121,10 +121,6 @@ class ModuleRenamer:
         at, lines = occurrence_at(data, start, start, "name"), content_of(data).shown_lines
         text = lines[at.line - 1] if at.line <= len(lines) else ""
         return NameOccurrence(path, at.line, at.column, text, why, is_open=why == OPEN)
-
-    def _change(self, path: str, data: bytes) -> FileEdit:
-        raw, _ = self._files.open(path)
-        return edit_file(path, lambda _: replace_whole(data), expected_hash=hash_of(raw))
 
 
 def _splice(raw: bytes, starts: Sequence[int], stem: str, new_stem: str) -> bytes:

@@ -306,7 +306,10 @@ def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:
     if not edits:
         raise InvalidEdit("there are no edits", suggestion="Say what to replace, and with what.")
     drafts = edit_errors.for_each_edit(edits, partial(_draft_patches, content))
-    return _assemble(content, _in_order(list(chain.from_iterable(drafts)), len(edits)))
+    ordered = _in_order(list(chain.from_iterable(drafts)), len(edits))
+    planned = plan_patches(content, [draft.patch for draft in ordered])
+    placements = tuple(sorted(_placements(content, ordered)))
+    return replace(planned, placements=placements, warnings=tuple(_warnings(content, ordered)))
 
 
 # -- each edit by itself ---------------------------------------------------------------------------------------------
@@ -400,10 +403,10 @@ def _in_order(drafts: Sequence[DraftPatch], count: int) -> list[DraftPatch]:
     return ordered
 
 
-def _assemble(content: FileContent, drafts: Sequence[DraftPatch]) -> EditPlan:
-    """Assemble the new bytes, and where every change is in them."""
+def plan_patches(content: FileContent, patches: Sequence[Patch]) -> EditPlan:
+    """Plan changes that are in order and do not overlap. Raises: TooLarge."""
     parts, spans, size, at = [content.bom], [], len(content.bom), 0
-    for start, stop, text in (draft.patch for draft in drafts):
+    for start, stop, text in patches:
         kept, new, original = (
             content.encode(part) for part in (content.text[at:start], text, content.text[start:stop])
         )
@@ -413,14 +416,7 @@ def _assemble(content: FileContent, drafts: Sequence[DraftPatch]) -> EditPlan:
     data = b"".join([*parts, content.encode(content.text[at:])])
     if len(data) > BYTES_MAX:
         raise too_large(len(data))
-    return EditPlan(
-        data=data,
-        placements=tuple(sorted(_placements(content, drafts))),
-        delta=delta_of_spans(data, spans),
-        warnings=tuple(_warnings(content, drafts)),
-        content=content,
-        patches=tuple(draft.patch for draft in drafts),
-    )
+    return EditPlan(data, delta=delta_of_spans(data, spans), content=content, patches=tuple(patches))
 
 
 def _placements(content: FileContent, drafts: Sequence[DraftPatch]) -> Iterator[Placement]:

@@ -6,22 +6,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from posixpath import basename, dirname, splitext
 
-from context_engine.edit.edit_errors import ambiguous_error
+from context_engine.edit.edit_errors import SHOWN_MAX, ambiguous_error, encoding_error
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import FileEdit, edit_file, hash_of, rename_file
-from context_engine.edit.model import Edit, Fuzzy
-from context_engine.edit.patch import plan
+from context_engine.edit.file_edit import FileEdit, rename_file, replan
+from context_engine.edit.model import Patch
+from context_engine.edit.patch import EditPlan, plan_patches
 from context_engine.edit.rename_uses import (
     CALLED,
     HOLDERS,
     PARAMETER,
-    SHOWN_MAX,
     NameOccurrence,
     RenameFiles,
     RenameSource,
@@ -36,10 +33,10 @@ from context_engine.errors import InvalidArgument, NextStep, SymbolNotFound
 from context_engine.languages import PROSE, Occurrence, Symbol
 from context_engine.references import SymbolService
 from context_engine.repo import is_under
-from context_engine.text import LineSpan, dotted_name
+from context_engine.text import dotted_name
 
-CANDIDATES_MAX = 2_000
-"""Comparing a line with so many that look like it takes some ten milliseconds."""
+EXAMPLES_MAX = 2_000
+"""More examples of one definition have other names that begin alike."""
 
 _NAME = re.compile(r"[^\W\d][\w$]*")
 _LOOKED_UP = re.compile(rb"(?:(?<!\.)\.|->|::|\$)\s*$")
@@ -95,9 +92,12 @@ class Renamer:
         rows = [(classifier.sources[path], found) for path, found in classifier.sure.items()]
         refuse_taken(new_name, [taken for row in rows for taken in self._find_captures(target, *row, new_name)])
         for source, found in rows:
-            edits = self._edits(target, source, found, new_name)
+            planned = self._plan(target, source, found, new_name)
             certain += map(source.place, found)
-            changes += _changes(source, edits, new_path if source is target.source else source.path)
+            if source is target.source and new_path != source.path:
+                changes += rename_file(source.path, new_path, source.raw, new=planned.data)
+            else:
+                changes.append(replan(source.path, source.raw, planned))
         waiting = [*classifier.find_doubts(), *self._find_accessors(target, holding), *self._find_examples(target)]
         return Renaming(
             name=last,
@@ -216,7 +216,7 @@ class Renamer:
             return
         shown = f"{prefix}{owner}_{name}" if owner else f"{prefix}{name}"
         folder = dirname(target.source.path)
-        for found in self._symbols.find(f"{shown}*", path=folder or None, limit=CANDIDATES_MAX).definitions:
+        for found in self._symbols.find(f"{shown}*", path=folder or None, limit=EXAMPLES_MAX).definitions:
             is_example = re.fullmatch(rf"{re.escape(shown)}(?:_\w+)?", found.name) is not None
             if is_example and found.path.endswith("_test.go") and dirname(found.path) == folder:
                 why = f"go vet looks for {name} by this name, which is to be changed by hand"
@@ -264,40 +264,34 @@ class Renamer:
                 lines = renames.find_captures(source.path, new_name, plain)
             yield from ((source.path, line) for line in lines)
 
-    # -- as edits --
+    # -- as a plan --
 
-    def _edits(self, target: Target, source: RenameSource, sure: Sequence[Occurrence], new_name: str) -> list[Edit]:
-        """Return an edit for every line with certain places: the line is the target, so that nothing else can be meant.
+    def _plan(self, target: Target, source: RenameSource, sure: Sequence[Occurrence], new_name: str) -> EditPlan:
+        """Return what a file becomes with the new name at the certain places.
 
-        Where very many lines are alike, one edit from the first to the last of them is found sooner. Raises:
-        InvalidArgument for a name that the language does not take for one: with it the file must be what it was.
+        Raises: InvalidArgument for a name that the language does not take for one: with it the file must be what it
+        was; WrongEncoding.
         """
+        if not (source.content.is_clean or new_name.isascii()):
+            raise encoding_error("the file is not UTF-8, and the new name is not ASCII")
         is_label = target.is_member and (target.owner is None or target.owner.kind not in ("namespace", "module"))
-        by_line: dict[int, list[Occurrence]] = {}
-        for at in sure:
-            by_line.setdefault(at.line, []).append(at)
-        lines = source.content.lines
-        now = {
-            line: _with_name(lines[line - 1], found, target.symbol.name, new_name, is_label=is_label)
-            for line, found in by_line.items()
-        }
-        alike = Counter(lines)
-        if sum(alike[lines[line - 1]] for line in now) <= CANDIDATES_MAX:
-            rows = [(LineSpan(line, line), lines[line - 1], text) for line, text in now.items()]
-        else:
-            span = LineSpan(min(now), max(now))
-            new = [now.get(line, lines[line - 1]) for line in range(span.first, span.last + 1)]
-            rows = [(span, "\n".join(lines[span.first - 1 : span.last]), "\n".join(new))]
-        edits = [Edit(old, new, line_range=span, fuzzy=Fuzzy(enabled=False)) for span, old, new in rows]
+        content, old = source.content, target.symbol.name
+        patches = []
+        for at in sorted(sure, key=lambda at: at.start):
+            start = content.starts[at.line - 1] + at.column - 1
+            written = new_name
+            if at.role == "shorthand":  # it keeps the one of its names that is not renamed
+                written = f"{new_name}: {old}" if is_label else f"{old}: {new_name}"
+            patches.append(Patch(content.offset(start), content.offset(start + len(old)), written))
+        planned = plan_patches(content, patches)
         kinds = [_kind_after(source, at, is_label=is_label) for at in sure]
-        self._check_result(source, edits, kinds, new_name)
-        return edits
+        self._check_result(source, planned.data, kinds, new_name)
+        return planned
 
-    def _check_result(self, source: RenameSource, edits: Sequence[Edit], kinds: list[str], new_name: str) -> None:
+    def _check_result(self, source: RenameSource, after: bytes, kinds: list[str], new_name: str) -> None:
         """Refuse a new name that is not parsed as the kinds of nodes that it replaces. Raises: InvalidArgument."""
         if source.language is None:
             return
-        after = plan(source.raw, edits).data
         text = content_of(after).norm.encode("utf-8", "surrogateescape")
         now = self._files.places(source.language, text, new_name)
         expected = sorted([*kinds, *(at.kind for at in self._files.places(source.language, source.data, new_name))])
@@ -356,24 +350,6 @@ def _kind_after(source: RenameSource, at: Occurrence, *, is_label: bool) -> str:
     if at.role != "shorthand":
         return at.kind
     return source.rules.label if is_label else "identifier"
-
-
-def _with_name(line: str, found: Sequence[Occurrence], old: str, new_name: str, *, is_label: bool) -> str:
-    """Return a line with the new name at some places; a shorthand keeps the one of its names that is not renamed."""
-    for at in sorted(found, key=lambda at: -at.column):
-        start = at.column - 1
-        written = new_name
-        if at.role == "shorthand":
-            written = f"{new_name}: {old}" if is_label else f"{old}: {new_name}"
-        line = f"{line[:start]}{written}{line[start + len(old) :]}"
-    return line
-
-
-def _changes(source: RenameSource, edits: Sequence[Edit], new_path: str) -> tuple[FileEdit, ...]:
-    """Return the changes of a file as it was when its places were found; perhaps it gets another name."""
-    if new_path != source.path:
-        return rename_file(source.path, new_path, source.raw, new=plan(source.raw, edits).data)
-    return (edit_file(source.path, partial(plan, edits=edits), expected_hash=hash_of(source.raw)),)
 
 
 def _new_path(target: Target, new_name: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from context_engine.edit.edit_errors import SHOWN_MAX
 from context_engine.edit.file_content import FileContent, content_of
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.index import qualified_names
@@ -33,7 +34,6 @@ from context_engine.languages import (
     read_syntax_errors,
 )
 
-SHOWN_MAX = 10
 HOLDERS = frozenset({"class", "interface", "struct", "enum", "trait", "type", "namespace", "module"})
 """What is defined directly inside of these is looked up in them."""
 CALLED = frozenset({"function", "method", "constructor"})
