@@ -2,13 +2,15 @@
 
     apply_operations(plan, [{"op": "remove_step", "step": 4}, {"op": "add_step", "title": "Test it", "after": 3}])
 
-Each operation is a class: its fields are what `refine_plan` takes, and `apply` changes the copy.
+Each operation is a function that changes the copy; its parameters are the fields that `refine_plan` takes. This file
+must not defer its annotations: they are read here.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from types import NoneType
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -23,7 +25,6 @@ from context_engine.plans.model import (
     Hours,
     Level,
     Plan,
-    PlanEvidence,
     PlanRisk,
     PlanScope,
     PlanStep,
@@ -38,7 +39,17 @@ from context_engine.text import suggest_nearest
 OPERATIONS_MAX = 200
 """In one call; for more, send a new draft."""
 
-_POSITION = ("to", "before", "after")
+STEP_FIELDS = (
+    *FILE_FIELDS,
+    "description",
+    "priority",
+    "estimated_effort",
+    "hours",
+    "acceptance_criteria",
+    "checks",
+    "evidence",
+)
+"""The fields of a step that operations set as they are sent."""
 StepName = int | str
 """The number of a step before the first operation, or its uid; a step that was added on the way has only a uid."""
 
@@ -100,28 +111,32 @@ def check_done_steps(
 
 def operations_schema() -> dict[str, Any]:
     """Return the JSON schema of the argument `operations`, for an agent or a model that turns feedback into them."""
-    (rows,), parts = msgspec.json.schema_components([list[_AnyOperation]], ref_template="#/$defs/{name}")
+    kinds: Any = [operation.kind for operation in OPERATIONS.values()]
+    (row,), parts = msgspec.json.schema_components([reduce(or_, kinds)], ref_template="#/$defs/{name}")
+    rows = {"type": "array", "items": row}
     return {"type": "object", "properties": {"operations": rows}, "required": ["operations"], "$defs": parts}
 
 
-def _apply_operation(work: _PlanEditor, place: int, sent: object) -> AppliedOperation:
+def _apply_operation(work: "_PlanEditor", place: int, sent: object) -> AppliedOperation:
     """Apply one operation. Raises: InvalidArgument, which names the operation."""
     where = f"operations[{place}]"
     if not isinstance(sent, Mapping):
         raise InvalidArgument(f"{where} is not an object", suggestion='Write {"op": "remove_step", "step": 4}.')
     name = str(sent.get("op", ""))
-    kind = OPERATIONS.get(name)
-    if kind is None:
+    operation = OPERATIONS.get(name)
+    if operation is None:
         raise InvalidArgument(
             f"{where}.op is {name[:60]!r}",
             suggestion=suggest_nearest(name[:60], OPERATIONS, 0.5).strip() or f"It is one of {', '.join(OPERATIONS)}.",
             details={"operation": place, "valid": list(OPERATIONS)},
         )
+    fields = operation.kind.__struct_fields__
     try:
-        operation = parse_part(kind, sent, where=name, advice=f"It takes {', '.join(kind.__struct_fields__)}.")
-        if kind.one_of and not operation.sent_fields(*kind.one_of):
-            raise InvalidArgument("it changes nothing", suggestion=f"Name one of {', '.join(kind.one_of)}.")
-        said, *uids = operation.apply(work)
+        read = parse_part(operation.kind, sent, where=name, advice=f"It takes {', '.join(fields)}.")
+        given = {field: value for field in fields if (value := getattr(read, field)) is not UNSET}
+        if operation.one_of and given.keys().isdisjoint(operation.one_of):
+            raise InvalidArgument("it changes nothing", suggestion=f"Name one of {', '.join(operation.one_of)}.")
+        said, *uids = operation.apply(work, **given)
     except InvalidArgument as error:
         raise InvalidArgument(
             f"{where} ({name}): {error.message}",
@@ -209,151 +224,147 @@ class _PlanEditor:
             milestones.append(replace(milestone, steps_included=(*milestone.steps_included, *added)))
         self.set(milestones=tuple(milestones))
 
-    def target_index(self, position: Mapping[str, Any]) -> int:
+    def target_index(self, to: int | str | None, before: StepName | None, after: StepName | None) -> int:
         """Return the index for a step: at a number or the end, before or after another step."""
-        for name, offset in (("before", 0), ("after", 1)):
-            if name in position:
-                return list(self.steps).index(self.uid(position[name])) + offset
+        for name, offset in ((before, 0), (after, 1)):
+            if name is not None:
+                return list(self.steps).index(self.uid(name)) + offset
         last = len(self.steps) + 1
-        to = str(position.get("to", "end")).strip()
-        if to == "end":
+        wanted = "end" if to is None else str(to).strip()
+        if wanted == "end":
             return last - 1
-        if not (to.isdecimal() and len(to) < 7 and 1 <= int(to) <= last):
-            raise InvalidArgument(f"to is {to[:40]!r}", suggestion=f"It goes from 1 to {last}.")
-        return int(to) - 1
+        if not (wanted.isdecimal() and len(wanted) < 7 and 1 <= int(wanted) <= last):
+            raise InvalidArgument(f"to is {wanted[:40]!r}", suggestion=f"It goes from 1 to {last}.")
+        return int(wanted) - 1
 
 
 # -- the operations on steps -------------------------------------------------------------------------------------------
 
 
-class _Operation(msgspec.Struct, kw_only=True, tag_field="op", forbid_unknown_fields=True):
-    """One operation: `apply` changes the editor, and returns what it did and the uids of the steps it was about.
+class PlanOperation(NamedTuple):
+    """An operation: the struct of its fields, and the function that changes the editor.
 
-    At least one of the fields `one_of` has to be sent.
+    The function returns what it did and the uids of the steps it was about. If `one_of` has names, one of these fields
+    has to be sent.
     """
 
-    one_of: ClassVar[tuple[str, ...]] = ()
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        raise NotImplementedError
-
-    def sent_fields(self, *names: str) -> dict[str, Any]:
-        """Return those of the named fields that were sent."""
-        return {name: value for name in names if (value := getattr(self, name)) is not UNSET}
+    kind: type[msgspec.Struct]
+    apply: Callable[..., tuple[str, ...]]
+    one_of: tuple[str, ...]
 
 
-class _StepFiles(_Operation):
-    files_to_modify: Texts | UnsetType = UNSET
-    files_to_create: Texts | UnsetType = UNSET
-    files_to_delete: Texts | UnsetType = UNSET
+_NO_FIELDS = ("work", "fields", "return")
 
 
-class _StepFields(_StepFiles):
-    """The fields of a step that an operation may set."""
+def _operation(*names: str, of: Any = PlanStep) -> Callable[[Callable[..., tuple[str, ...]]], PlanOperation]:
+    """Make an operation of a function: its fields are these of a step (or another value), and its own parameters.
 
-    description: str | UnsetType = UNSET
-    priority: Level | UnsetType = UNSET
-    estimated_effort: str | UnsetType = UNSET
-    hours: Hours | UnsetType = UNSET
-    acceptance_criteria: Texts | UnsetType = UNSET
-    checks: Texts | UnsetType = UNSET
-    evidence: tuple[PlanEvidence, ...] | UnsetType = UNSET
+    A parameter that is None by default need not be sent. Where only `step` has to be sent, one of the others has to.
+    """
+
+    def make(apply: Callable[..., tuple[str, ...]]) -> PlanOperation:
+        hints, name = get_type_hints(of, include_extras=True) if names else {}, getattr(apply, "__name__", "")
+        types = {field: hints[field] for field in names} | apply.__annotations__
+        defaults = dict.fromkeys(names) | (getattr(apply, "__kwdefaults__", None) or {})
+        fields: list[Any] = [(field, types[field]) for field in types if field not in (*defaults, *_NO_FIELDS)]
+        is_open = {field for field, _ in fields} <= {"step"}
+        optional = [field for field, default in defaults.items() if default is None]
+        fields += [(field, _unset_type(types[field]), UNSET) for field in optional]
+        fields += [(field, types[field], default) for field, default in defaults.items() if default is not None]
+        struct_name = f"_{name.title().replace('_', '')}"
+        described = {"__doc__": apply.__doc__}
+        kind = msgspec.defstruct(
+            struct_name, fields, namespace=described, kw_only=True, tag_field="op", tag=name, forbid_unknown_fields=True
+        )
+        return PlanOperation(kind, apply, tuple(optional) if is_open else ())
+
+    return make
 
 
-class _AddStep(_StepFields, kw_only=True, tag="add_step"):
+def _unset_type(kind: Any) -> Any:
+    """Return the type of a field that need not be sent."""
+    parts = get_args(kind) if NoneType in get_args(kind) else (kind,)
+    return reduce(or_, (part for part in parts if part is not NoneType), UnsetType)
+
+
+@_operation(*STEP_FIELDS)
+def add_step(
+    work: _PlanEditor,
+    *,
+    title: Title,
+    uid: Uid = "",
+    depends_on: tuple[StepName, ...] = (),
+    to: int | str | None = None,
+    before: StepName | None = None,
+    after: StepName | None = None,
+    **fields: Any,
+) -> tuple[str, ...]:
     """Add a step, at the end or at a position."""
-
-    title: Title
-    uid: Uid = ""
-    depends_on: tuple[StepName, ...] = ()
-    to: int | str | UnsetType = UNSET
-    before: StepName | UnsetType = UNSET
-    after: StepName | UnsetType = UNSET
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        place = work.target_index(self.sent_fields(*_POSITION))
-        fields = self.sent_fields("title", "uid", *_StepFields.__struct_fields__)
-        step = work.adopt(PlanStep(depends_on=tuple(map(str, self.depends_on)), **fields))
-        work.insert(place, step)
-        return f"added step {step.title!r}", step.uid
+    place = work.target_index(to, before, after)
+    step = work.adopt(PlanStep(title=title, uid=uid, depends_on=tuple(map(str, depends_on)), **fields))
+    work.insert(place, step)
+    return f"added step {step.title!r}", step.uid
 
 
-class _RemoveStep(_Operation, tag="remove_step"):
+@_operation()
+def remove_step(work: _PlanEditor, *, step: StepName) -> tuple[str, ...]:
     """Remove a step; the order of the others stays as it was."""
-
-    step: StepName
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.unlock(self.step)
-        gone = work.remove(uid)
-        return f"removed step {work.label(uid)} {gone.title!r}", uid
+    (uid,) = work.unlock(step)
+    gone = work.remove(uid)
+    return f"removed step {work.label(uid)} {gone.title!r}", uid
 
 
-class _UpdateStep(_StepFields, kw_only=True, tag="update_step"):
+@_operation("title", *STEP_FIELDS)
+def update_step(work: _PlanEditor, *, step: StepName, **fields: Any) -> tuple[str, ...]:
     """Set fields of a step."""
-
-    one_of = ("title", *_StepFields.__struct_fields__)
-    step: StepName
-    title: Title | UnsetType = UNSET
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.unlock(self.step)
-        fields = self.sent_fields(*self.one_of)
-        work.change(uid, **fields)
-        return f"changed {', '.join(fields)} of step {work.label(uid)}", uid
+    (uid,) = work.unlock(step)
+    work.change(uid, **fields)
+    return f"changed {', '.join(fields)} of step {work.label(uid)}", uid
 
 
-class _SplitStep(_Operation, tag="split_step"):
+@_operation()
+def split_step(work: _PlanEditor, *, step: StepName, into: tuple[str | dict[str, Any], ...]) -> tuple[str, ...]:
     """Split a step into a chain: the first part keeps the uid, and dependents of the whole depend on the last.
 
     A part is a title, or an object with fields of a step. A file that no part names stays with the first.
     """
-
-    step: StepName
-    into: tuple[str | dict[str, Any], ...]
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.unlock(self.step)
-        if len(self.into) < 2:
-            advice = 'Say into what: "into": ["first part", "second part"].'
-            raise InvalidArgument("it names no two parts", suggestion=advice)
-        parts = [{"title": part} if isinstance(part, str) else part for part in self.into]
-        whole, place = work.steps[uid], list(work.steps).index(uid)
-        hours = whole.hours and whole.hours / len(parts)
-        own = {key: value for key, value in parts[0].items() if key not in ("uid", "depends_on")}
-        shared = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
-        first = parse_part(PlanStep, own, replace(whole, hours=hours, estimated_effort=""), where="into[0]")
-        steps = [first]
-        for at, part in enumerate(parts[1:], 1):
-            step = work.adopt(parse_part(PlanStep, shared | part, where=f"into[{at}]"))
-            steps.append(replace(step, depends_on=(*step.depends_on, steps[-1].uid)))
-        named = frozenset().union(*(step.files for step in steps[1:]))
-        left = {f: tuple(p for p in getattr(first, f) if p not in named) for f in FILE_FIELDS if f not in own}
-        steps[0] = replace(first, **left)
-        del work.steps[uid]
-        work.redirect({uid}, [steps[-1].uid])
-        work.insert(place, *steps)
-        work.include({uid}, [step.uid for step in steps])
-        return f"split step {work.label(uid)} into {len(steps)}", *(step.uid for step in steps)
+    (uid,) = work.unlock(step)
+    if len(into) < 2:
+        advice = 'Say into what: "into": ["first part", "second part"].'
+        raise InvalidArgument("it names no two parts", suggestion=advice)
+    parts = [{"title": part} if isinstance(part, str) else part for part in into]
+    whole, place = work.steps[uid], list(work.steps).index(uid)
+    hours = whole.hours and whole.hours / len(parts)
+    own = {key: value for key, value in parts[0].items() if key not in ("uid", "depends_on")}
+    shared = {"description": whole.description, "priority": whole.priority, "checks": whole.checks, "hours": hours}
+    first = parse_part(PlanStep, own, replace(whole, hours=hours, estimated_effort=""), where="into[0]")
+    steps = [first]
+    for at, part in enumerate(parts[1:], 1):
+        new = work.adopt(parse_part(PlanStep, shared | part, where=f"into[{at}]"))
+        steps.append(replace(new, depends_on=(*new.depends_on, steps[-1].uid)))
+    named = frozenset().union(*(new.files for new in steps[1:]))
+    left = {f: tuple(p for p in getattr(first, f) if p not in named) for f in FILE_FIELDS if f not in own}
+    steps[0] = replace(first, **left)
+    del work.steps[uid]
+    work.redirect({uid}, [steps[-1].uid])
+    work.insert(place, *steps)
+    work.include({uid}, [new.uid for new in steps])
+    return f"split step {work.label(uid)} into {len(steps)}", *(new.uid for new in steps)
 
 
-class _MergeSteps(_Operation, tag="merge_steps"):
+@_operation()
+def merge_steps(work: _PlanEditor, *, steps: tuple[StepName, ...], title: str = "") -> tuple[str, ...]:
     """Merge steps: the first keeps its uid and position, and takes over the work of all."""
-
-    steps: tuple[StepName, ...]
-    title: str = ""
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        named = work.unlock(*self.steps)
-        if len(named) < 2:
-            raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
-        first, *gone = uids = [uid for uid in work.steps if uid in named]
-        work.steps[first] = _merge([work.steps[uid] for uid in uids], self.title)
-        for uid in gone:
-            del work.steps[uid]
-        work.redirect(gone, [first])
-        work.include(gone, [first])
-        return f"merged steps {', '.join(str(work.label(uid)) for uid in uids)}", *uids
+    named = work.unlock(*steps)
+    if len(named) < 2:
+        raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
+    first, *gone = uids = [uid for uid in work.steps if uid in named]
+    work.steps[first] = _merge([work.steps[uid] for uid in uids], title)
+    for uid in gone:
+        del work.steps[uid]
+    work.redirect(gone, [first])
+    work.include(gone, [first])
+    return f"merged steps {', '.join(str(work.label(uid)) for uid in uids)}", *uids
 
 
 def _merge(steps: Sequence[PlanStep], title: str) -> PlanStep:
@@ -375,184 +386,139 @@ def _merge(steps: Sequence[PlanStep], title: str) -> PlanStep:
     )
 
 
-class _MoveStep(_Operation, tag="move_step"):
+@_operation()
+def move_step(
+    work: _PlanEditor,
+    *,
+    step: StepName,
+    to: int | str | None = None,
+    before: StepName | None = None,
+    after: StepName | None = None,
+) -> tuple[str, ...]:
     """Move a step: to a number or the end, before or after another step."""
-
-    one_of = _POSITION
-    step: StepName
-    to: int | str | UnsetType = UNSET
-    before: StepName | UnsetType = UNSET
-    after: StepName | UnsetType = UNSET
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        uid, given = work.uid(self.step), self.sent_fields(*self.one_of)
-        if uid in work.uids(given[name] for name in ("before", "after") if name in given):
-            raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
-        step = work.steps.pop(uid)
-        place = work.target_index(given)
-        work.insert(place, step)
-        return f"moved step {work.label(uid)} to {place + 1}", uid
+    uid = work.uid(step)
+    if uid in work.uids(other for other in (before, after) if other is not None):
+        raise InvalidArgument("a step cannot be moved next to itself", suggestion="Name another step.")
+    moved = work.steps.pop(uid)
+    place = work.target_index(to, before, after)
+    work.insert(place, moved)
+    return f"moved step {work.label(uid)} to {place + 1}", uid
 
 
-class _SetDependencies(_Operation, tag="set_dependencies"):
+@_operation()
+def set_dependencies(
+    work: _PlanEditor,
+    *,
+    step: StepName,
+    depends_on: tuple[StepName, ...] | None = None,
+    add: tuple[StepName, ...] | None = None,
+    remove: tuple[StepName, ...] | None = None,
+) -> tuple[str, ...]:
     """Set the dependencies of a step: `depends_on` replaces all, `add` and `remove` change some."""
-
-    one_of = ("depends_on", "add", "remove")
-    step: StepName
-    depends_on: tuple[StepName, ...] | UnsetType = UNSET
-    add: tuple[StepName, ...] | UnsetType = UNSET
-    remove: tuple[StepName, ...] | UnsetType = UNSET
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.unlock(self.step)
-        waits = work.steps[uid].depends_on if isinstance(self.depends_on, UnsetType) else work.uids(self.depends_on)
-        gone = work.uids(self.remove or ())
-        kept = tuple(wait for wait in dict.fromkeys((*waits, *work.uids(self.add or ()))) if wait not in gone)
-        work.change(uid, depends_on=kept)
-        listed = ", ".join(str(work.label(wait)) for wait in kept) or "nothing"
-        return f"step {work.label(uid)} depends on {listed}", uid
+    (uid,) = work.unlock(step)
+    waits = work.steps[uid].depends_on if depends_on is None else work.uids(depends_on)
+    gone = work.uids(remove or ())
+    kept = tuple(wait for wait in dict.fromkeys((*waits, *work.uids(add or ()))) if wait not in gone)
+    work.change(uid, depends_on=kept)
+    listed = ", ".join(str(work.label(wait)) for wait in kept) or "nothing"
+    return f"step {work.label(uid)} depends on {listed}", uid
 
 
-class _SetFiles(_StepFiles, kw_only=True, tag="set_files"):
+@_operation(*FILE_FIELDS)
+def set_files(
+    work: _PlanEditor, *, step: StepName, add: Texts | None = None, remove: Texts | None = None, **fields: Texts
+) -> tuple[str, ...]:
     """Set the files of a step: a list replaces all, `add` (files to modify) and `remove` change some."""
-
-    one_of = (*FILE_FIELDS, "add", "remove")
-    step: StepName
-    add: Texts | UnsetType = UNSET
-    remove: Texts | UnsetType = UNSET
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.unlock(self.step)
-        gone = self.remove or ()
-        if unknown := [path for path in gone if path not in work.steps[uid].files]:
-            why = f"step {work.label(uid)} does not touch {unknown[0]!r:.80}"
-            raise InvalidArgument(why, suggestion="Check its files.")
-        work.change(uid, **self.sent_fields(*FILE_FIELDS))
-        step = work.steps[uid]
-        lists = {f: tuple(path for path in getattr(step, f) if path not in gone) for f in FILE_FIELDS}
-        there = {path for paths in lists.values() for path in paths}
-        lists["files_to_modify"] += tuple(path for path in self.add or () if path not in there)
-        work.change(uid, **lists)
-        return f"step {work.label(uid)} touches {len(work.steps[uid].files)} files", uid
+    (uid,) = work.unlock(step)
+    gone = remove or ()
+    if unknown := [path for path in gone if path not in work.steps[uid].files]:
+        why = f"step {work.label(uid)} does not touch {unknown[0]!r:.80}"
+        raise InvalidArgument(why, suggestion="Check its files.")
+    work.change(uid, **fields)
+    changed = work.steps[uid]
+    lists = {f: tuple(path for path in getattr(changed, f) if path not in gone) for f in FILE_FIELDS}
+    there = {path for paths in lists.values() for path in paths}
+    lists["files_to_modify"] += tuple(path for path in add or () if path not in there)
+    work.change(uid, **lists)
+    return f"step {work.label(uid)} touches {len(work.steps[uid].files)} files", uid
 
 
-class _SetEstimate(_Operation, tag="set_estimate"):
+@_operation()
+def set_estimate(work: _PlanEditor, *, step: StepName, hours: Hours) -> tuple[str, ...]:
     """Set the hours that a step takes."""
-
-    step: StepName
-    hours: Hours
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        (uid,) = work.unlock(self.step)
-        work.change(uid, hours=self.hours, estimated_effort="")
-        return f"step {work.label(uid)} takes {format_effort(self.hours)}", uid
+    (uid,) = work.unlock(step)
+    work.change(uid, hours=hours, estimated_effort="")
+    return f"step {work.label(uid)} takes {format_effort(hours)}", uid
 
 
 # -- the operations on the rest of the plan ----------------------------------------------------------------------------
 
 
-class _AnswerQuestion(_Operation, tag="answer_question"):
+@_operation()
+def answer_question(work: _PlanEditor, *, question: str, answer: str) -> tuple[str, ...]:
     """Answer a question of the plan, by its id or its text."""
-
-    question: str
-    answer: str
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        name, answer = self.question.strip().casefold(), " ".join(self.answer.split())
-        questions = work.plan.questions
-        found = next((row for row in questions if name in (row.id.casefold(), row.text.casefold())), None)
-        if found is None:
-            listed = "; ".join(f"{row.id}: {row.text[:80]}" for row in questions[:10]) or "it asks nothing"
-            raise InvalidArgument(f"the plan does not ask {self.question[:80]!r}", suggestion=f"It asks: {listed}.")
-        if not answer:
-            raise InvalidArgument("the answer is empty", suggestion="Give an answer.")
-        work.set(questions=tuple(replace(row, answer=answer) if row is found else row for row in questions))
-        return (f"{found.id} is answered: {answer[:80]}",)
+    name, answer = question.strip().casefold(), " ".join(answer.split())
+    questions = work.plan.questions
+    found = next((row for row in questions if name in (row.id.casefold(), row.text.casefold())), None)
+    if found is None:
+        listed = "; ".join(f"{row.id}: {row.text[:80]}" for row in questions[:10]) or "it asks nothing"
+        raise InvalidArgument(f"the plan does not ask {question[:80]!r}", suggestion=f"It asks: {listed}.")
+    if not answer:
+        raise InvalidArgument("the answer is empty", suggestion="Give an answer.")
+    work.set(questions=tuple(replace(row, answer=answer) if row is found else row for row in questions))
+    return (f"{found.id} is answered: {answer[:80]}",)
 
 
-class _SetScope(_Operation, tag="set_scope"):
+@_operation(*PlanScope.__struct_fields__, of=PlanScope)
+def set_scope(work: _PlanEditor, **fields: Texts) -> tuple[str, ...]:
     """Set lists of the scope."""
-
-    one_of = PlanScope.__struct_fields__
-    included: Texts | UnsetType = UNSET
-    excluded: Texts | UnsetType = UNSET
-    assumptions: Texts | UnsetType = UNSET
-    constraints: Texts | UnsetType = UNSET
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        given = self.sent_fields(*self.one_of)
-        work.set(scope=replace(work.plan.scope, **given))
-        return (f"set {', '.join(given)} of the scope",)
+    work.set(scope=replace(work.plan.scope, **fields))
+    return (f"set {', '.join(fields)} of the scope",)
 
 
-class _Exclude(_Operation, tag="exclude"):
+@_operation()
+def exclude(work: _PlanEditor, *, path: str) -> tuple[str, ...]:
     """Exclude a glob: add it to the scope, and remove its files and the steps without other files."""
-
-    path: str
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        glob = self.path.strip()
-        try:
-            spec = GitIgnoreSpec.from_lines([glob])
-        except ValueError as error:
-            raise InvalidArgument(f"{glob!r:.60} is not a glob: {error}", suggestion="Write docs/** or *.md.") from None
-        scope = work.plan.scope
-        work.set(scope=replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob)))))
-        open_steps = [step for uid, step in work.steps.items() if uid not in work.closed]
-        touched = [step for step in open_steps if any(map(spec.match_file, step.files))]
-        for step in touched:
-            left = {f: tuple(p for p in getattr(step, f) if not spec.match_file(p)) for f in FILE_FIELDS}
-            if any(left.values()):
-                work.change(step.uid, **left)
-            else:
-                work.remove(step.uid)
-        count = f", {len(touched)} steps touched it" if touched else ""
-        return f"excluded {glob}{count}", *(step.uid for step in touched)
+    glob = path.strip()
+    try:
+        spec = GitIgnoreSpec.from_lines([glob])
+    except ValueError as error:
+        raise InvalidArgument(f"{glob!r:.60} is not a glob: {error}", suggestion="Write docs/** or *.md.") from None
+    scope = work.plan.scope
+    work.set(scope=replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob)))))
+    open_steps = [step for uid, step in work.steps.items() if uid not in work.closed]
+    touched = [step for step in open_steps if any(map(spec.match_file, step.files))]
+    for step in touched:
+        left = {f: tuple(p for p in getattr(step, f) if not spec.match_file(p)) for f in FILE_FIELDS}
+        if any(left.values()):
+            work.change(step.uid, **left)
+        else:
+            work.remove(step.uid)
+    count = f", {len(touched)} steps touched it" if touched else ""
+    return f"excluded {glob}{count}", *(step.uid for step in touched)
 
 
-class _AddRisk(_Operation, tag="add_risk"):
+@_operation()
+def add_risk(work: _PlanEditor, *, issue: str, mitigation: str = "", likelihood: Level = "medium") -> tuple[str, ...]:
     """Add a risk."""
-
-    issue: str
-    mitigation: str = ""
-    likelihood: Level = "medium"
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        work.set(risks=(*work.plan.risks, PlanRisk(self.issue, self.mitigation, self.likelihood)))
-        return (f"added the risk {self.issue[:80]!r}",)
+    work.set(risks=(*work.plan.risks, PlanRisk(issue, mitigation, likelihood)))
+    return (f"added the risk {issue[:80]!r}",)
 
 
-class _SetGoal(_Operation, tag="set_goal"):
+@_operation()
+def set_goal(work: _PlanEditor, *, goal: str) -> tuple[str, ...]:
     """Set the goal."""
-
-    goal: str
-
-    def apply(self, work: _PlanEditor) -> tuple[str, ...]:
-        goal = " ".join(self.goal.split())
-        if not goal:
-            raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
-        work.set(goal=goal)
-        return ("set the goal",)
+    goal = " ".join(goal.split())
+    if not goal:
+        raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
+    work.set(goal=goal)
+    return ("set the goal",)
 
 
-_AnyOperation = (
-    _AddStep
-    | _RemoveStep
-    | _UpdateStep
-    | _SplitStep
-    | _MergeSteps
-    | _MoveStep
-    | _SetDependencies
-    | _SetFiles
-    | _SetEstimate
-    | _AnswerQuestion
-    | _SetScope
-    | _Exclude
-    | _AddRisk
-    | _SetGoal
-)
-OPERATIONS: Mapping[str, type[_Operation]] = {str(kind.__struct_config__.tag): kind for kind in _AnyOperation.__args__}
-"""Name -> its class."""
+OPERATIONS: Mapping[str, PlanOperation] = {
+    name: value for name, value in list(globals().items()) if isinstance(value, PlanOperation)
+}
+"""Every operation by its name."""
 
 
 def _step_closed_error(plan: Plan, uids: Sequence[str]) -> PreconditionFailed:
