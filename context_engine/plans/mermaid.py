@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
 from context_engine.plans.model import DAY_HOURS, Plan
-from context_engine.plans.plan_events import DONE, Execution
+from context_engine.plans.plan_events import Execution, StepState
 from context_engine.timestamps import format_timestamp
 
 Direction = Literal["TD", "LR"]
@@ -65,72 +65,64 @@ def draw_plan(
     start: float | None = None,
     label_chars: int = LABEL_CHARS,
 ) -> MermaidDiagram:
-    """Draw the `dependencies` of a plan, its `progress` or its `gantt` chart."""
+    """Draw the `dependencies` of a plan, its `progress` or its `gantt` chart, which begins at the day of `start`."""
+    view = _DiagramView(plan, execution, label_chars)
     if kind == "gantt":
-        return draw_gantt(plan, execution, start=start, label_chars=label_chars)
-    draw = draw_progress if kind == "progress" else draw_dependencies
-    return draw(plan, execution, direction=direction, label_chars=label_chars)
-
-
-def draw_dependencies(
-    plan: Plan, execution: Execution | None = None, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
-) -> MermaidDiagram:
-    """Draw the dependencies of the steps; the critical path is highlighted."""
-    view = _DiagramView(plan, execution, label_chars)
-    legend = f"An arrow leads from a step to one that waits for it. Red border: critical path, {view.duration_h:g} h."
-    return view.draw_flowchart(
-        {"critical": [view.nodes[uid] for uid in view.shown if uid in view.critical]}, legend, direction
-    )
-
-
-def draw_progress(
-    plan: Plan, execution: Execution, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
-) -> MermaidDiagram:
-    """Draw the dependencies, colored by state."""
-    view = _DiagramView(plan, execution, label_chars)
-    members: dict[str, list[str]] = {name: [] for name in _STYLES}
-    for uid in view.shown:
-        members[_display_state(execution, uid)].append(view.nodes[uid])
-    members["done"] += [DONE_NODE] if view.done else []
-    members["waiting"] += [LATER_NODE] if view.later else []
-    counted = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(execution.counts.items()))
-    legend = (
-        f"{execution.percentage:g} % done: {counted or 'no steps'}. Green: done, blue: in progress, yellow: ready, "
-        "red: failed, red dashes: blocked by a failure, gray: waiting."
-    )
+        return _draw_gantt(plan, view, START if start is None else start, escape_label(plan.goal, label_chars))
+    members, legend = _color_by_state(view) if kind == "progress" else _color_critical_path(view)
     return view.draw_flowchart(members, legend, direction)
 
 
-def draw_gantt(
-    plan: Plan, execution: Execution | None = None, *, start: float | None = None, label_chars: int = LABEL_CHARS
-) -> MermaidDiagram:
-    """Draw each step after those it waits for, with unlimited hands. A day is a working day of eight hours."""
-    view = _DiagramView(plan, execution, label_chars)
-    hours = {step.uid: step.weight for step in plan.steps}
-    first_day = format_timestamp(START if start is None else start)[:10]
+def _color_critical_path(view: _DiagramView) -> tuple[dict[str, list[str]], str]:
+    """Return the boxes of the critical path, and how to read the diagram."""
+    legend = f"An arrow leads from a step to one that waits for it. Red border: critical path, {view.duration_h:g} h."
+    return {"critical": [view.nodes[uid] for uid in view.shown if uid in view.critical]}, legend
 
+
+def _color_by_state(view: _DiagramView) -> tuple[dict[str, list[str]], str]:
+    """Return the boxes of each state, and how to read the diagram."""
+    members: dict[str, list[str]] = {name: [] for name in _STYLES}
+    for uid in view.shown:
+        members[view.states[uid]].append(view.nodes[uid])
+    members["done"] += [DONE_NODE] if view.done else []
+    members["waiting"] += [LATER_NODE] if view.later else []
+    counted = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(view.execution.counts.items()))
+    legend = (
+        f"{view.execution.percentage:g} % done: {counted or 'no steps'}. Green: done, blue: in progress, "
+        "yellow: ready, red: failed, red dashes: blocked by a failure, gray: waiting."
+    )
+    return members, legend
+
+
+def _draw_gantt(plan: Plan, view: _DiagramView, start: float, title: str) -> MermaidDiagram:
+    """Draw each step after those it waits for, with unlimited hands. A day is a working day of eight hours."""
+    hours = {step.uid: step.weight for step in plan.steps}
     drawn: set[str] = set()
 
     def bar(label: str, tags: Sequence[str], name: str, uids: Sequence[str]) -> str:
         # Only bars above it, so that a circle of dependencies or of a group with its steps has a beginning.
         needed = drawn.intersection(view.nodes[other] for uid in uids for other in view.drawn.depends[uid])
         drawn.add(name)
-        begin = f"after {' '.join(sorted(needed))}" if needed else first_day
+        begin = f"after {' '.join(sorted(needed))}" if needed else format_timestamp(start)[:10]
         longest, _ = compute_timing(view.drawn, {uid: hours[uid] for uid in uids})
         length = min(max(longest, BAR_HOURS[0]), BAR_HOURS[1])
         # Mermaid rounds days, but not hours: three of its hours are one of a day that has eight.
         return f"  {label} :{', '.join([*tags, name])}, {begin}, {length * 24 / DAY_HOURS:g}h"
 
-    lines = ["gantt", f"  title {escape_label(plan.goal, label_chars) or 'Plan'}", "  dateFormat YYYY-MM-DD"]
-    lines += ["  axisFormat %m-%d", "  excludes weekends"]
+    lines = [
+        "gantt",
+        f"  title {title or 'Plan'}",
+        "  dateFormat YYYY-MM-DD",
+        "  axisFormat %m-%d",
+        "  excludes weekends",
+    ]
     if view.done:
         lines += ["  section Done", bar(f"{len(view.done)} steps done", ["done"], DONE_NODE, view.done)]
     for place, level in enumerate(view.drawn.levels, 1):
         shown = [uid for uid in level if uid in view.shown]
         lines += [f"  section Stage {place}"] if shown else []
         for uid in shown:
-            state = _display_state(execution, uid) if execution else ""
-            tags = [tag for tag in ("done", "active") if tag == state] + ["crit"] * (uid in view.critical)
+            tags = [tag for tag in ("done", "active") if tag == view.states[uid]] + ["crit"] * (uid in view.critical)
             lines.append(bar(view.shown[uid], tags, view.nodes[uid], [uid]))
     if view.later:
         lines += ["  section Later", bar(f"{len(view.later)} later steps", [], LATER_NODE, view.later)]
@@ -210,9 +202,8 @@ def _is_harmless(char: str) -> bool:
     return char in _PLAIN or char.isalnum() or ord(char) >= _ABOVE_LATIN or unicodedata.category(char)[0] == "M"
 
 
-def _display_state(execution: Execution, uid: str) -> str:
+def _display_state(state: StepState) -> str:
     """Return the name of the style of a step."""
-    state = execution.steps[uid]
     if state.status == "pending":
         return "blocked" if state.blocked_by else "waiting"
     return {"completed": "done", "skipped": "done", "in_progress": "active"}.get(state.status, state.status)
@@ -224,13 +215,15 @@ class _DiagramView:
     The number of a step begins its label, so that no title is taken for a keyword or a date.
     """
 
-    def __init__(self, plan: Plan, execution: Execution | None, label_chars: int) -> None:
+    def __init__(self, plan: Plan, execution: Execution, label_chars: int) -> None:
+        self.execution = execution
+        self.states = {uid: _display_state(state) for uid, state in execution.steps.items()}
         self.drawn = build_graph(plan)
         self.duration_h, self.critical = compute_timing(self.drawn, {step.uid: step.weight for step in plan.steps})
         self.done: list[str] = []
-        if len(plan.steps) > NODES_MAX and execution:
+        if len(plan.steps) > NODES_MAX:
             for level in self.drawn.levels:
-                self.done += level if all(execution.steps[uid].status in DONE for uid in level) else ()
+                self.done += level if execution.done.issuperset(level) else ()
         done = set(self.done)
         rest = [uid for uid in self.drawn.order if uid not in done]
         room = NODES_MAX - bool(self.done)

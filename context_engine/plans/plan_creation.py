@@ -35,7 +35,7 @@ from context_engine.context import (
 )
 from context_engine.errors import CallError, InvalidArgument, NextStep, PlanNotFound
 from context_engine.plans.changeset import PlanRequest, PlanSources
-from context_engine.plans.mermaid import draw_dependencies
+from context_engine.plans.mermaid import draw_plan
 from context_engine.plans.model import (
     TASK_CHARS_MAX,
     Plan,
@@ -48,7 +48,7 @@ from context_engine.plans.model import (
 from context_engine.plans.operations import AppliedOperation, apply_operations, check_done_steps, operations_schema
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_draft import PlanDraft, draft_plan
-from context_engine.plans.plan_events import PlanningStatus, planning_status
+from context_engine.plans.plan_events import PlanningStatus, fold_progress, planning_status
 from context_engine.plans.plan_json import PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan, check_version
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
@@ -182,7 +182,7 @@ class PlanFactory:
         base = draft_plan(clean, self._sources())
         plan = base.plan
         if request.with_diagrams:
-            diagram = PlanDiagram("dependencies", draw_dependencies(plan).mermaid)
+            diagram = PlanDiagram("dependencies", draw_plan("dependencies", plan, fold_progress(plan, ())).mermaid)
             architecture = PlanArchitecture(plan.architecture.notes, diagrams=(diagram,))
             plan = msgspec.structs.replace(plan, architecture=architecture)
         checked = validate_plan(plan, self._paths)

@@ -240,14 +240,9 @@ def drawn(chance: random.Random) -> Iterator[Drawn]:
     shown = plan.steps if len(plan.steps) <= mermaid.NODES_MAX else ()
     texts = {f"n{number}": f"{number} · {seen(step.title, chars)}".strip() for number, step in enumerate(shown, 1)}
     arrows = sum(len(set(step.depends_on)) for step in plan.steps) if shown else None
-    for kind, picture in (
-        (
-            "dependencies",
-            mermaid.draw_dependencies(plan, execution, direction=chance.choice(("TD", "LR")), label_chars=chars),
-        ),
-        ("progress", mermaid.draw_progress(plan, execution, label_chars=chars)),
-        ("gantt", mermaid.draw_gantt(plan, execution, start=chance.random() * 2e9, label_chars=chars)),
-    ):
+    direction, start = chance.choice(("TD", "LR")), chance.random() * 2e9
+    for kind in ("dependencies", "progress", "gantt"):
+        picture = mermaid.draw_plan(kind, plan, execution, direction=direction, start=start, label_chars=chars)
         held = texts or collapsed(picture.mermaid)
         yield Drawn(kind, picture.mermaid, held, None if kind == "gantt" else arrows)
     names = {title(chance): [1, 2] for _ in range(chance.randint(1, 6))}

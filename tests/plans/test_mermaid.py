@@ -19,9 +19,7 @@ from context_engine.plans.mermaid import (
     NODES_MAX,
     MermaidDiagram,
     draw_architecture,
-    draw_dependencies,
-    draw_gantt,
-    draw_progress,
+    draw_plan,
     escape_label,
 )
 from context_engine.plans.model import Plan
@@ -29,6 +27,7 @@ from context_engine.plans.plan_events import Execution, PlanEvent, fold_progress
 from evals.mermaid import check
 from tests.support.planned import plan_of, plans
 
+KINDS = ("dependencies", "progress", "gantt")
 LINE = re.compile(
     r"flowchart (?:TD|LR)|gantt|  (?:dateFormat YYYY-MM-DD|axisFormat %m-%d|excludes weekends)"
     r'|  \w+\["[^"\[\]{}()|<>;`\\:%]*"\]|  \w+ --> \w+|  classDef \w+Style [-#\w:,]+|  class [\w,]+ \w+Style'
@@ -54,9 +53,7 @@ def after(plan: Plan, *done: int) -> Execution:
 def every(plan: Plan, execution: Execution) -> list[MermaidDiagram]:
     modules = {step.title: [1] for step in plan.steps}
     return [
-        draw_dependencies(plan, execution),
-        draw_progress(plan, execution),
-        draw_gantt(plan, execution),
+        *(draw_plan(kind, plan, execution) for kind in KINDS),
         draw_architecture(modules, []),
     ]
 
@@ -106,7 +103,8 @@ def test_the_real_parser_accepts_hostile_titles() -> None:
 
 
 def test_an_arrow_leads_to_what_waits_and_the_critical_path_stands_out() -> None:
-    picture = draw_dependencies(plan_of((), (1,), (1,), (2,)), direction="LR")
+    plan = plan_of((), (1,), (1,), (2,))
+    picture = draw_plan("dependencies", plan, after(plan), direction="LR")
     lines = picture.mermaid.splitlines()
     assert lines[0] == "flowchart LR"
     assert '  n2["2 · Step 2"]' in lines
@@ -119,7 +117,8 @@ def test_in_a_gantt_chart_a_day_has_eight_hours_and_a_step_follows_those_it_wait
     hours = (6, 4, 0, 10)
     plan = plan_of((), (1,), (1,), (2, 3))
     steps = (msgspec.structs.replace(step, hours=h) for step, h in zip(plan.steps, hours, strict=True))
-    lines = draw_gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=1e9).mermaid.splitlines()
+    plan = msgspec.structs.replace(plan, steps=tuple(steps))
+    lines = draw_plan("gantt", plan, after(plan), start=1e9).mermaid.splitlines()
     assert [line.partition(":")[2] for line in lines if " :" in line] == [
         "crit, n1, 2001-09-09, 18h",
         "crit, n2, after n1, 12h",
@@ -133,14 +132,14 @@ def test_in_a_gantt_chart_a_day_has_eight_hours_and_a_step_follows_those_it_wait
 
 def test_of_a_huge_plan_the_last_steps_are_taken_together_too() -> None:
     plan = plan_of(*[()] * 1000)
-    for draw in (draw_dependencies, draw_progress, draw_gantt):
-        picture = draw(plan, after(plan, 1, 2))
+    for kind in KINDS:
+        picture = draw_plan(kind, plan, after(plan, 1, 2))
         assert f"{1000 - NODES_MAX + 1} later steps" in picture.mermaid
         assert len(re.findall(r"^  (?:n\d+|allDone|later)\[|:.*h$", picture.mermaid, re.MULTILINE)) == NODES_MAX
 
 
 def test_arrows_beyond_what_is_drawn_are_counted() -> None:
     plan = plan_of(*(tuple(range(1, n)) for n in range(1, 41)))
-    picture = draw_dependencies(plan)
+    picture = draw_plan("dependencies", plan, after(plan))
     assert picture.mermaid.count("-->") == EDGES_MAX
     assert f"{40 * 39 // 2 - EDGES_MAX} arrows are not shown" in picture.legend

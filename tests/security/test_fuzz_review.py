@@ -236,9 +236,7 @@ def test_pictures_of_plans() -> None:
         state = fold_progress(plan, ())
         modules = {text: [1]}
         for drawing in (
-            mermaid.draw_dependencies(plan, state),
-            mermaid.draw_progress(plan, state),
-            mermaid.draw_gantt(plan, state),
+            *(mermaid.draw_plan(kind, plan, state) for kind in ("dependencies", "progress", "gantt")),
             mermaid.draw_architecture(modules, []),
         ):
             assert [line for line in shape(drawing.mermaid) if not LINE.fullmatch(line)] == []
