@@ -42,7 +42,6 @@ class PlanSources:
 
     code: Workspace
     team: ProjectKnowledge
-    past: FileHistory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
     main = definitions or _probable([judge.judge(file) for file in likely if file.part == "source"])
     defined = {file.path for file in definitions}
     uses = [use for reference in references for use in _find_uses(reference, defined, sources.code)]
-    related = [*_tests(main, sources.code), *_partners(main, sources.past)]
+    related = [*_tests(main, sources.code), *_partners(main, sources.team.history)]
     judged = [judge.judge(file) for file in _merge_files([*definitions, *uses, *likely, *related])]
     bar = find_bar(file.score for file in judged)
     judged = [_with_paired_test(file, main[:1], bar) for file in judged]

@@ -7,6 +7,7 @@ reading.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -176,6 +177,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def step_numbers(self) -> dict[str, int]:
         """Return the number of each step by its uid; the first is 1."""
         return {step.uid: number for number, step in enumerate(self.steps, 1)}
+
+    def list_numbers(self, uids: Iterable[str]) -> list[int]:
+        """Return the numbers of steps by their uids, sorted; a step that the plan does not have is left out."""
+        number = self.step_numbers()
+        return sorted(number[uid] for uid in uids if uid in number)
 
     def find_step(self, which: int | str) -> PlanStep:
         """Return the step with a number or uid; `"3"` is a number too. Raises: InvalidArgument, with the valid ones."""

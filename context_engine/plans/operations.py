@@ -522,7 +522,7 @@ OPERATIONS: Mapping[str, PlanOperation] = {
 
 
 def _step_closed_error(plan: Plan, uids: Sequence[str]) -> PreconditionFailed:
-    steps = [plan.step_numbers()[uid] for uid in uids]
+    steps = plan.list_numbers(uids)
     subject = f"step {steps[0]} is" if len(steps) == 1 else f"steps {', '.join(map(str, steps))} are"
     return PreconditionFailed(
         f"{subject} done and cannot be changed",

@@ -49,7 +49,7 @@ from context_engine.plans.operations import AppliedOperation, apply_operations, 
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_draft import PlanDraft, draft_plan
 from context_engine.plans.plan_events import PlanningStatus, fold_progress, planning_status
-from context_engine.plans.plan_json import PlanFinding, draft_schema, parse_plan
+from context_engine.plans.plan_json import ParsedPlan, PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan, check_version
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.search import TaskText
@@ -89,7 +89,8 @@ class PlanResult:
     """A plan that was made or refined, whether it was saved, and what to report.
 
     `base` is the draft from the repository, and `before` the plan that was refined. `answered` has the places that new
-    answers mention, by question. A draft that is not true is `draft_rejected`, and was not saved.
+    answers mention, by question; `reopened` are done steps that are open again, by uid. A draft that is not true is
+    `draft_rejected`, and was not saved.
     """
 
     plan: Plan
@@ -100,6 +101,7 @@ class PlanResult:
     before: Plan | None = None
     applied: tuple[AppliedOperation, ...] = ()
     answered: Mapping[str, tuple[ReferencePlace, ...]] = field(default_factory=dict)
+    reopened: tuple[str, ...] = ()
     rejected: tuple[RejectedItem, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -199,7 +201,7 @@ class PlanFactory:
         """
         loaded = self._repository.load(saving.plan_id) if saving.plan_id else None
         before = loaded.plan if loaded else None
-        made, _ = self._check_draft(draft, loaded, before, provenance=provenance, strict=strict, task=task)
+        made = self._check_draft(draft, loaded, before, provenance=provenance, strict=strict, task=task)
         return self._save_new(made, saving)
 
     def refine(
@@ -223,9 +225,21 @@ class PlanFactory:
         Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a done step), Cycle,
         DanglingDependency, and as `PlanRepository.save`.
         """
-        loaded, before, remarks, expected = self._load_before(plan_id, plan, expected_version)
+        loaded = None
+        if plan is not None:
+            sent = self._repository.parse(plan)
+            with suppress(PlanNotFound):
+                loaded = self._repository.load(sent.plan.id) if sent.plan.id else None
+            expected_version = sent.plan.version if expected_version is None else expected_version
+        elif plan_id:
+            loaded = self._repository.load(plan_id)
+            sent = ParsedPlan(loaded.plan)
+        else:
+            to_list = NextStep("list_plans", "to see ids and names")
+            raise InvalidArgument("which plan?", suggestion="Pass plan_id.", next_steps=to_list)
+        before = sent.plan
         if loaded:
-            check_version(loaded.version.version, expected)
+            check_version(loaded.version.version, expected_version)
         answers = [
             {"op": "answer_question", "question": question, "answer": str(answer)}
             for question, answer in (clarifications or {}).items()
@@ -236,44 +250,26 @@ class PlanFactory:
                     "a draft cannot be combined with other changes",
                     suggestion="Send the draft first, then operations or feedback on what it makes.",
                 )
-            made, reopened = self._check_draft(
+            made = self._check_draft(
                 draft, loaded, before, provenance=provenance or "host", strict=strict, force_reopen=force_reopen
             )
         elif operations or answers or feedback.strip():
-            done = loaded.execution.in_status("completed") if loaded and loaded.execution else ()
+            states = loaded.execution.steps if loaded and loaded.execution else {}
+            done = [uid for uid, state in states.items() if state.status == "completed"]
             changed = apply_operations(before, [*operations, *answers], closed=done, force_reopen=force_reopen)
-            new, reopened = changed.plan, changed.reopened
+            new = changed.plan
             if operations:
                 provenance = provenance or new.provenance
                 new = msgspec.structs.replace(new, open_feedback=(), provenance=provenance)
             new = _with_feedback(new, feedback, [before.find_step(which).uid for which in focus])
-            made = self._check_change(before, new, loaded, remarks, strict=strict)
-            made = replace(made, applied=changed.applied)
+            made = self._check_change(before, new, loaded, sent.remarks, strict=strict)
+            made = replace(made, applied=changed.applied, reopened=changed.reopened)
         else:
             raise InvalidArgument(
                 "the call does not say what to change",
                 suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
             )
-        return self._save_next(made, loaded, reopened) if auto_save and made.is_accepted else made
-
-    def _load_before(
-        self, plan_id: str, sent: object, expected_version: int | None
-    ) -> tuple[LoadedPlan | None, Plan, tuple[PlanFinding, ...], int | None]:
-        """Return the saved plan (if any), the plan to change, its findings, and the base version."""
-        if sent is None:
-            if not plan_id:
-                raise InvalidArgument(
-                    "which plan?", suggestion="Pass plan_id.", next_steps=NextStep("list_plans", "to see ids and names")
-                )
-            loaded = self._repository.load(plan_id)
-            return loaded, loaded.plan, (), expected_version
-        read = self._repository.parse(sent)
-        expected = read.plan.version if expected_version is None else expected_version
-        try:
-            loaded = self._repository.load(read.plan.id) if read.plan.id else None
-        except PlanNotFound:
-            loaded = None
-        return loaded, read.plan, read.remarks, expected
+        return self._save_next(made, loaded) if auto_save and made.is_accepted else made
 
     def _check_draft(
         self,
@@ -285,8 +281,8 @@ class PlanFactory:
         strict: bool,
         task: str = "",
         force_reopen: bool = False,
-    ) -> tuple[PlanResult, tuple[str, ...]]:
-        """Check a draft against the code and the plan before it; return also the done steps that it opens again.
+    ) -> PlanResult:
+        """Check a draft against the code and the plan before it.
 
         Raises: InvalidArgument, Cycle, DanglingDependency, PreconditionFailed when it changes a done step.
         """
@@ -298,7 +294,7 @@ class PlanFactory:
         reopened = check_done_steps(before, plan, _done_uids(loaded), force_reopen=force_reopen) if before else ()
         status = "draft_rejected" if checked.errors else planning_status(plan)
         made = PlanResult(plan, status, checked._replace(plan=plan), before=before)
-        return replace(made, rejected=found.rejected, warnings=found.warnings), reopened
+        return replace(made, reopened=reopened, rejected=found.rejected, warnings=found.warnings)
 
     def _check_change(
         self, before: Plan, plan: Plan, loaded: LoadedPlan | None, remarks: Sequence[PlanFinding], *, strict: bool
@@ -344,7 +340,7 @@ class PlanFactory:
         )
         return replace(made, plan=saved.plan, saved=saved, warnings=(*made.warnings, *saved.warnings))
 
-    def _save_next(self, made: PlanResult, loaded: LoadedPlan | None, reopened: Sequence[str]) -> PlanResult:
+    def _save_next(self, made: PlanResult, loaded: LoadedPlan | None) -> PlanResult:
         """Save a refinement as the version after the one it is based on."""
         reasons = [applied.said for applied in made.applied[:REASONS_MAX]]
         reasons += [f"and {len(made.applied) - REASONS_MAX} more"] if len(made.applied) > REASONS_MAX else []
@@ -354,7 +350,7 @@ class PlanFactory:
             expected_version=loaded.version.version if loaded else None,
             change="refined",
             reason="; ".join(reasons),
-            reopened=reopened,
+            reopened=made.reopened,
             allow_invalid=True,
         )
         return replace(made, plan=saved.plan, saved=saved, warnings=(*made.warnings, *saved.warnings))

@@ -181,10 +181,6 @@ class Execution:
     passed_over: int
     damage: str = ""
 
-    def in_status(self, status: StepStatus) -> frozenset[str]:
-        """Return the uids of the steps with a status."""
-        return frozenset(uid for uid, state in self.steps.items() if state.status == status)
-
     @property
     def counts(self) -> Mapping[str, int]:
         """The number of steps in each status."""

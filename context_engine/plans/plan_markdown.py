@@ -36,9 +36,9 @@ def render_plan(plan: Plan, execution: Execution | None = None) -> str:
     risks = [(risk.issue, risk.likelihood, risk.mitigation) for risk in plan.risks]
     milestones = []
     for milestone in plan.milestones:
-        included = sorted(number[uid] for uid in milestone.steps_included if uid in number)
+        included = ", ".join(map(str, plan.list_numbers(milestone.steps_included)))
         time = f" ({milestone.estimated_time})" if milestone.estimated_time else ""
-        milestones.append(f"{milestone.name}: steps {', '.join(map(str, included))}{time}")
+        milestones.append(f"{milestone.name}: steps {included}{time}")
     questions = [f"`{row.id}` {row.text}{f' - {row.answer}' if row.answer else ''}" for row in plan.questions]
     parts = [
         f"# {single_line(plan.goal)}",

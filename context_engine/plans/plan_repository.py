@@ -216,7 +216,7 @@ class PlanRepository:
             self._storage.add_version(version, made, before)
         self._storage.rows()  # writes the new row, so that the next list reads no plan
         if again:
-            listed = ", ".join(str(made.step_numbers()[uid]) for uid in again)
+            listed = ", ".join(map(str, made.list_numbers(again)))
             warnings.append(f"open again, because its work changed after it was done: step {listed}")
         return SavedPlan(made, version, self._path(version), False, tuple(warnings), checked)
 
@@ -391,8 +391,7 @@ class PlanRepository:
             check_version(current.version, expected_version)
             _, old = self._storage.read_version(plan_id, target)  # before anything is decided: it may be damaged
             if before.execution.current and not force:
-                number = before.plan.step_numbers()
-                steps = sorted(number[uid] for uid in before.execution.current)
+                steps = before.plan.list_numbers(before.execution.current)
                 raise PreconditionFailed(
                     f"step {', '.join(map(str, steps))} of the plan is in progress",
                     suggestion="Complete or fail it first, or repeat the call with force: true.",

@@ -35,6 +35,7 @@ from context_engine.plans.plan_events import (
     AGENT,
     DECIDED,
     DECISIONS,
+    HOUR_S,
     PERSON,
     REQUESTED,
     Approval,
@@ -54,8 +55,6 @@ from context_engine.timestamps import Now, format_timestamp
 
 if TYPE_CHECKING:
     from context_engine.storage import SharedRecords
-
-HOUR_S = 3_600
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +247,7 @@ class PlanService:
 
     def sources(self) -> PlanSources:
         """Return the present sources of plans."""
-        return PlanSources(self._workspace, self._knowledge.get_project_knowledge(), self._knowledge.history())
+        return PlanSources(self._workspace, self._knowledge.get_project_knowledge())
 
 
 def workspace_paths(root: Root) -> WorkspacePaths:

@@ -90,10 +90,9 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _PlanIndexFile(msgspec.Struct):
-    """The content of `index.json`. The limit of retries decides what counts as `failed`."""
+    """The content of `index.json`."""
 
     format: int = 0
-    retries_max: int = 0
     plans: list[tuple[tuple[int, ...], PlanRow]] = []
 
 
@@ -232,13 +231,11 @@ class PlanStorage:
 
     def rows(self) -> list[PlanRow]:
         """Return every plan, by id. Rows of unchanged plans come from the file, which is repaired where it is wrong."""
-        made_with = (INDEX_FORMAT, self.retries_max)
         try:
             stored = msgspec.json.decode(self.records.read_index() or b"{}", type=prepare_type(_PlanIndexFile))
         except msgspec.DecodeError:
             stored = _PlanIndexFile()
-        is_valid = (stored.format, stored.retries_max) == made_with
-        index = {row.id: (stamp, row) for stamp, row in stored.plans if is_valid}
+        index = {row.id: (stamp, row) for stamp, row in stored.plans if stored.format == INDEX_FORMAT}
         rows: list[tuple[tuple[int, ...], PlanRow]] = []
         for plan_id in self.records.list_names():
             stamp, row = index.get(plan_id, ((), None))
@@ -247,7 +244,7 @@ class PlanStorage:
             if row is not None:
                 rows.append((stamp, row))
         if rows != list(index.values()):  # also when a plan was deleted
-            data = msgspec.json.encode(_PlanIndexFile(*made_with, rows))
+            data = msgspec.json.encode(_PlanIndexFile(INDEX_FORMAT, rows))
             self.records.put_index(msgspec.json.format(data, indent=1))
         return [row for _, row in rows]
 

@@ -457,7 +457,6 @@ def _refused_step(
 def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
     if state.status == "in_progress":
         number = now.plan.step_numbers()
-        ready = sorted(number[uid] for uid in now.execution.ready)
         raise Conflict(
             f"step {number[step.uid]} is in progress" + (f" by {state.actor}" if state.actor else ""),
             suggestion="Take another of the ready steps, or release this one first.",
@@ -466,7 +465,7 @@ def _check_free(now: PlanState, step: PlanStep, state: StepState) -> None:
                 "step": number[step.uid],
                 "actor": state.actor,
                 "started_at": state.started_at,
-                "ready": ready,
+                "ready": now.plan.list_numbers(now.execution.ready),
             },
         )
 

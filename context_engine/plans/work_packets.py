@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from context_engine.context import (
     widen_to_symbol,
 )
 from context_engine.errors import CallError
-from context_engine.model import Definition, FileOutline, Filter, Query
+from context_engine.model import Definition, Filter, Query
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.search import Mention, TaskText
 from context_engine.text import LineSpan, count_lines, dotted_name, escape_line, merge_spans, slice_lines
@@ -34,15 +35,9 @@ PACKET_TOKENS_MAX = 2_000
 """Of one packet, as the contract has it, unless it names a definition that is longer."""
 WHOLE_TOKENS_MAX = 8_000
 """Of a packet with the definitions that its step names: half a function cannot be changed."""
-SNIPPET_TOKENS = 24
-"""Tokens of a snippet in addition to its lines."""
-FIELDS_TOKENS = 200
-"""Tokens of a packet in addition to the text of its step and its files: field names, and how to undo."""
-TRIES = 4
-"""Each try is smaller by what the last one was too large by, and as a rule the second fits."""
+FIELD_TOKENS = 8
+"""Tokens for the name and the brackets of the snippets of a file."""
 SHA_CHARS = 12
-FILE_TOKENS = 36
-"""Tokens for naming a file, with a hash of twelve digits and the names of the fields."""
 HEADS_SHARE = 0.5
 """Share of the budget for naming files: a packet of names alone is useless."""
 WIDENED_LINES_MAX = 60
@@ -117,10 +112,24 @@ class WorkPacket(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return build_brief(STEP_TASK, sections)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _OpenFile:
+    """A file of a step with its text and definitions; without them if it is not to be shown."""
+
+    head: PacketFile
+    text: str = ""
+    symbols: Sequence[Definition] = ()
+
+    def read_snippet(self, span: LineSpan) -> PacketSnippet:
+        """Return these lines of it."""
+        text = slice_lines(self.text, span.first, min(span.last, count_lines(self.text)))
+        return PacketSnippet(str(span), find_symbol_at(span, self.symbols), text)
+
+
 class _Place(NamedTuple):
     """Lines of a file to show, and whether they are a definition that the step names, which is shown whole."""
 
-    path: str
+    file: _OpenFile
     span: LineSpan
     is_named: bool = False
 
@@ -130,54 +139,48 @@ def build_packet(plan: Plan, step: PlanStep, code: Workspace, status: str = "") 
 
     It costs `PACKET_TOKENS_MAX` as JSON, or `WHOLE_TOKENS_MAX` with the definitions that the step names.
     """
-    room = PACKET_TOKENS_MAX - FIELDS_TOKENS
-    for _ in range(TRIES):
-        packet, tokens_max = _fill_packet(plan, step, code, room, status)
-        over = estimate_max_tokens(msgspec.json.encode(packet).decode()) - tokens_max
-        if over <= 0:
-            return packet
-        room -= over
-    return msgspec.structs.replace(packet, why=step.title, files=packet.files[:1])
-
-
-def _fill_packet(plan: Plan, step: PlanStep, code: Workspace, room: int, status: str) -> tuple[WorkPacket, int]:
-    """Return a packet whose words, files and lines cost so much, and what it may cost as JSON."""
-    number = plan.step_numbers()
-    words = "\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks))
     names = TaskText(f"{step.title}\n{step.description}").names
     references = _resolve(names, code)
     heads = _list_files(step, references, code)
-    room -= estimate_max_tokens(words)
-    shown = _select_files(heads, room * HEADS_SHARE)
-    room -= sum(map(_price, shown))
-    readable = [head.path for head in shown if head.sha and head.change != "delete"]
-    places = [_find_places(path, step, names, references, code) for path in readable]
-    # The first place of each file comes before the second of any, and named definitions before all others.
-    ordered = [place for turn in zip_longest(*places) for place in turn if place]
-    spans: dict[str, list[LineSpan]] = defaultdict(list)
-    for place in sorted(ordered, key=lambda place: not place.is_named):
-        cost = SNIPPET_TOKENS + estimate_max_tokens(_read_span(place.path, place.span, code))
-        if cost <= room + (WHOLE_TOKENS_MAX - PACKET_TOKENS_MAX) * place.is_named:
-            room -= cost
-            spans[place.path].append(place.span)
     symbols = dict.fromkeys(proof.symbol for proof in step.evidence if proof.symbol and proof.symbol not in step.files)
     packet = WorkPacket(
-        step=number[step.uid],
+        step=plan.step_numbers()[step.uid],
         uid=step.uid,
         title=step.title,
         status=status,
         why=step.description,
-        waits_for=tuple(sorted(number[uid] for uid in step.depends_on if uid in number)),
-        files=tuple(
-            msgspec.structs.replace(head, snippets=_read_snippets(head.path, spans[head.path], code)) for head in shown
-        ),
-        files_left_out=len(heads) - len(shown),
+        waits_for=tuple(plan.list_numbers(step.depends_on)),
+        files_left_out=len(heads),
         symbols=tuple(symbols)[:SYMBOLS_MAX],
         acceptance_criteria=step.acceptance_criteria,
         checks=step.checks,
         rollback="apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back",
     )
-    return packet, WHOLE_TOKENS_MAX if room < 0 and spans else PACKET_TOKENS_MAX
+    if (room := PACKET_TOKENS_MAX - _price(packet)) < 0:
+        packet = msgspec.structs.replace(packet, why=step.title)
+        room = PACKET_TOKENS_MAX - _price(packet)
+    shown = _select_files(heads, room * HEADS_SHARE)
+    room -= sum(map(_price, shown)) + FIELD_TOKENS * len(shown)
+    opened = [_open_file(head, code) for head in shown]
+    places = [_find_places(file, step, names, references, code) for file in opened]
+    # The first place of each file comes before the second of any, and named definitions before all others.
+    ordered = [place for turn in zip_longest(*places) for place in turn if place]
+    spans: dict[str, list[LineSpan]] = defaultdict(list)
+    for place in sorted(ordered, key=lambda place: not place.is_named):
+        cost = _price(place.file.read_snippet(place.span))
+        if cost <= room + (WHOLE_TOKENS_MAX - PACKET_TOKENS_MAX) * place.is_named:
+            room -= cost
+            spans[place.file.head.path].append(place.span)
+    files = []
+    for file in opened:
+        snippets = tuple(map(file.read_snippet, merge_spans(spans[file.head.path])))
+        files.append(msgspec.structs.replace(file.head, snippets=snippets))
+    return msgspec.structs.replace(packet, files=tuple(files), files_left_out=len(heads) - len(files))
+
+
+def _price(value: msgspec.Struct) -> int:
+    """Return the tokens of a part of a packet as JSON."""
+    return estimate_max_tokens(msgspec.json.encode(value).decode())
 
 
 def _resolve(names: Iterable[Mention], code: Workspace) -> list[PromptReference]:
@@ -224,31 +227,36 @@ def _select_files(heads: Sequence[PacketFile], room: float) -> list[PacketFile]:
     return shown
 
 
-def _price(head: PacketFile) -> int:
-    return FILE_TOKENS + estimate_max_tokens(f"{head.path} {head.why}")
+def _open_file(head: PacketFile, code: Workspace) -> _OpenFile:
+    if not head.sha or head.change == "delete":
+        return _OpenFile(head)
+    try:
+        symbols = [symbol for _, symbol in code.symbols.outline(head.path).symbols]
+        return _OpenFile(head, code.files.read(head.path).text, symbols)
+    except CallError:
+        return _OpenFile(head)
 
 
 # -- places ------------------------------------------------------------------------------------------------------------
 
 
 def _find_places(
-    path: str, step: PlanStep, names: Iterable[Mention], references: Iterable[PromptReference], code: Workspace
+    file: _OpenFile,
+    step: PlanStep,
+    names: Iterable[Mention],
+    references: Iterable[PromptReference],
+    code: Workspace,
 ) -> list[_Place]:
     """Return the places of a step in a file: named definitions, other evidence, else what search finds in it."""
-    try:
-        outline = code.symbols.outline(path)
-    except CallError:
-        return []
-    symbols = [symbol for _, symbol in outline.symbols if symbol.kind != "section"]
-    named = [_Place(path, symbol.span, True) for symbol in _named_definitions(names, symbols)]
+    path, lines = file.head.path, count_lines(file.text)
+    symbols = [symbol for symbol in file.symbols if symbol.kind != "section"]
+    named = [_Place(file, symbol.span, True) for symbol in _named_definitions(names, symbols)]
     known = [(proof.line, proof.symbol) for proof in step.evidence if proof.path == path]
     known += [(place.line, place.symbol) for place in (found.places[0] for found in references) if place.path == path]
     around = [
-        _place_at(path, line, symbol, symbols, outline.lines)
-        for line, symbol in dict.fromkeys(known)
-        if 0 < line <= outline.lines
+        _place_at(file, line, symbol, symbols, lines) for line, symbol in dict.fromkeys(known) if 0 < line <= lines
     ]
-    return list(dict.fromkeys([*named, *around] or _search_file(path, step, outline, code)))
+    return list(dict.fromkeys([*named, *around])) or _search_file(file, step, lines, code)
 
 
 def _named_definitions(names: Iterable[Mention], symbols: Sequence[Definition]) -> list[Definition]:
@@ -261,50 +269,31 @@ def _named_definitions(names: Iterable[Mention], symbols: Sequence[Definition]) 
     return list(found)
 
 
-def _place_at(path: str, line: int, name: str, symbols: Sequence[Definition], last: int) -> _Place:
+def _place_at(file: _OpenFile, line: int, name: str, symbols: Sequence[Definition], last: int) -> _Place:
     """Return the definition with this name at or below a line, or the enclosing one; else some lines."""
     here = LineSpan(line, line)
     for symbol in symbols:
         is_near = symbol.span.contains(here) or line <= symbol.span.first <= line + ABOVE_LINES
         if symbol.qualified == name and is_near:
-            return _Place(path, LineSpan(min(line, symbol.span.first), symbol.span.last), True)
+            return _Place(file, LineSpan(min(line, symbol.span.first), symbol.span.last), True)
     span, found = widen_to_symbol(here, symbols, lines_max=WIDENED_LINES_MAX)
     around = LineSpan(max(1, line - CONTEXT_LINES), min(last, line + BELOW_LINES))
-    return _Place(path, span if found else around)
+    return _Place(file, span if found else around)
 
 
-def _search_file(path: str, step: PlanStep, outline: FileOutline, code: Workspace) -> list[_Place]:
+def _search_file(file: _OpenFile, step: PlanStep, lines: int, code: Workspace) -> list[_Place]:
     """Return the best place of a file for the text of a step; without an index its first definition."""
+    if not lines:
+        return []
     try:
-        query = Query(f"{step.title} {step.description}", 1, Filter(include_paths=(glob_for_path(path),)))
-        hits = code.search.find(query).hits
+        only = Filter(include_paths=(glob_for_path(file.head.path),))
+        hits = code.search.find(Query(f"{step.title} {step.description}", 1, only)).hits
     except CallError:
         hits = ()
-    if not outline.lines:
-        return []
-    symbols = [symbol for _, symbol in outline.symbols]
     best = LineSpan(1, BELOW_LINES)
     if hits:
-        best, _ = widen_to_symbol(hits[0].chunk.span, symbols, lines_max=WIDENED_LINES_MAX)
-    first = min((symbol.span.first for symbol in symbols), default=1)  # behind a license
+        best, _ = widen_to_symbol(hits[0].chunk.span, file.symbols, lines_max=WIDENED_LINES_MAX)
+    first = min((symbol.span.first for symbol in file.symbols), default=1)  # behind a license
     if best.last < first:
         best = LineSpan(first, first + BELOW_LINES)
-    return [_Place(path, LineSpan(max(best.first, first), min(best.last, outline.lines)))]
-
-
-def _read_snippets(path: str, spans: Sequence[LineSpan], code: Workspace) -> tuple[PacketSnippet, ...]:
-    if not spans:
-        return ()
-    symbols = [symbol for _, symbol in code.symbols.outline(path).symbols]
-    return tuple(
-        PacketSnippet(str(span), find_symbol_at(span, symbols), _read_span(path, span, code))
-        for span in merge_spans(spans)
-    )
-
-
-def _read_span(path: str, span: LineSpan, code: Workspace) -> str:
-    try:
-        text = code.files.read(path).text
-    except CallError:
-        return ""
-    return slice_lines(text, span.first, min(span.last, count_lines(text)))
+    return [_Place(file, LineSpan(max(best.first, first), min(best.last, lines)))]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -50,7 +50,6 @@ from context_engine.tools.plan_tools import (
     describe_next,
     fit_rows,
     format_reply,
-    list_numbers,
     which_step,
 )
 from context_engine.tools.reply import NOTE_CHARS, cut_to_size, reply_size, take_fitting_rows
@@ -162,7 +161,7 @@ def _status_row(decided: "ApprovalResult") -> dict[str, Any]:
     return {
         "plan_version": decided.plan.version,
         "plan_status": decided.now.status,
-        "next_steps": list_numbers(decided.plan, decided.now.execution.ready),
+        "next_steps": decided.plan.list_numbers(decided.now.execution.ready),
     }
 
 
@@ -254,8 +253,8 @@ def fail_step(
     )
     blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
     fields = {
-        "blocked": list_numbers(moved.plan, blocked),
-        "skipped": list_numbers(moved.plan, skipped),
+        "blocked": moved.plan.list_numbers(blocked),
+        "skipped": moved.plan.list_numbers(skipped),
         "retries_left": moved.state.retries_left,
     }
     return _step_reply(moved, fields, detail=detail)
@@ -273,7 +272,7 @@ def _step_reply(moved: "StepUpdate", more: Mapping[str, Any], *, detail: bool, w
     fields = {
         "plan_id": plan.id,
         "step": drop_empty(row),
-        "unlocked": list_numbers(plan, moved.unlocked),
+        "unlocked": plan.list_numbers(moved.unlocked),
         "warnings": list(moved.warnings),
         **{name: progress[name] for name in ("plan_status", "damage", "done", "next") if name in progress},
         "progress": execution.serialize(plan, with_steps=False) if detail else None,
@@ -450,8 +449,13 @@ def execute_plan(
         changes, improved = _changes_by_model(engine, call, state, step_number, assist, additional_context)
     done: ExecutionResult | None = None
     if changes:
-        step = _target_step(state, step_number)
-        done = _carry_out(engine, call, state, step, changes, verify if apply_changes else "", strict)
+        step, executor = _target_step(state, step_number), engine.plans.executor
+        planned = [edit for change in changes for edit in _plan_change(engine.edits, change)]
+        if apply_changes:
+            checks: dict[str, Any] = {"level": verify, "strict": strict, "session": call.session, "cancel": call.cancel}
+            done = executor.apply(state.plan, state.execution, step, planned, **checks)
+        else:
+            done = executor.preview(step, planned, strict=strict)
         reply["results"] = [_result_row(state.plan, done, apply_changes)]
         reply |= drop_empty({"backup_id": done.backup_id})
         reply["ok"] = done.verified.passed
@@ -464,8 +468,8 @@ def execute_plan(
     execution = state.execution
     if detail:
         row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
-        row["current_steps"] = list_numbers(state.plan, execution.current)
-        reply |= {"next_ready_steps": list_numbers(state.plan, execution.ready), "progress": row}
+        row["current_steps"] = state.plan.list_numbers(execution.current)
+        reply |= {"next_ready_steps": state.plan.list_numbers(execution.ready), "progress": row}
     else:
         reply["plan_status"] = execution.status
     way_on = choose_next(improved, assist, describe_next(state.plan, execution))
@@ -475,25 +479,6 @@ def execute_plan(
         meta = {"tool": "execute_plan", "ms": ms, "assist_used": improved.used}
         reply["meta"] = meta | drop_empty({"model": count_model_tokens(improved)})
     return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
-
-
-def _carry_out(
-    engine: "Engine",
-    call: Call,
-    state: _PlanState,
-    step: "PlanStep",
-    changes: Sequence[Mapping[str, Any]],
-    verify: str,
-    strict: bool,
-) -> "ExecutionResult":
-    """Apply the changes of a step and verify them as far as wanted; only preview them where that is not said."""
-    planned = [edit for change in changes for edit in _plan_change(engine.edits, change)]
-    executor, level = engine.plans.executor, cast("Any", verify)
-    if not verify:
-        return executor.preview(step, planned, strict=strict)
-    return executor.apply(
-        state.plan, state.execution, step, planned, level=level, strict=strict, session=call.session, cancel=call.cancel
-    )
 
 
 def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:

@@ -1,6 +1,6 @@
 """Tools for saved plans: save, load, list, draw and delete them, view their history, and roll back to a version."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -172,7 +172,7 @@ def cut_lines(text: str, room: int) -> Reply:
 def format_step(plan: Plan, number: int) -> str:
     """Return a step in one line: number, title, what it waits for, and files that its title does not name."""
     step = plan.steps[number - 1]
-    waits = ", ".join(map(str, list_numbers(plan, step.depends_on)))
+    waits = ", ".join(map(str, plan.list_numbers(step.depends_on)))
     others = [path for path in (*step.files_to_modify, *step.files_to_create) if path not in step.title]
     more = [f"{len(others) - STEP_FILES_SHOWN} more"] if len(others) > STEP_FILES_SHOWN else []
     files = ", ".join([*others[:STEP_FILES_SHOWN], *more])
@@ -194,7 +194,7 @@ def describe_next(plan: Plan, execution: "Execution | None") -> str:
     if execution is None:
         return "start_step 1; load_plan has the whole plan" if plan.steps else "refine_plan adds steps"
     if execution.current:
-        return f"complete_step or fail_step {', '.join(map(str, list_numbers(plan, execution.current)))}"
+        return f"complete_step or fail_step {', '.join(map(str, plan.list_numbers(execution.current)))}"
     number = plan.step_numbers()
     if execution.next:
         return f"start_step {number[execution.next]}"
@@ -216,24 +216,18 @@ def brief_progress(plan: Plan, execution: "Execution") -> dict[str, Any]:
         "plan_status": execution.status,
         "damage": execution.damage,
         "done": f"{len(execution.done)} of {len(plan.steps)}",
-        "current_steps": list_numbers(plan, execution.current),
-        "ready_steps": list_numbers(plan, execution.ready),
-        "blocked_steps": list_numbers(plan, execution.blocked),
+        "current_steps": plan.list_numbers(execution.current),
+        "ready_steps": plan.list_numbers(execution.ready),
+        "blocked_steps": plan.list_numbers(execution.blocked),
         "eta_hours": execution.eta_hours,
         "next": describe_next(plan, execution),
     }
     return drop_empty(fields)
 
 
-def list_numbers(plan: Plan, uids: Iterable[str]) -> list[int]:
-    """Return steps by their numbers."""
-    number = plan.step_numbers()
-    return sorted(number[uid] for uid in uids if uid in number)
-
-
 def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
     """Return an approval request with its steps by number."""
-    return drop_empty(msgspec.to_builtins(approval) | {"steps": list_numbers(plan, approval.steps)})
+    return drop_empty(msgspec.to_builtins(approval) | {"steps": plan.list_numbers(approval.steps)})
 
 
 # -- saved plans -------------------------------------------------------------------------------------------------------

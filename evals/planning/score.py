@@ -99,7 +99,7 @@ def sources(question: Question) -> PlanSources:
     def localise(query: Any) -> list[tuple[str, float]]:
         return [(each.path, each.score) for each in predict_changes(question.searcher, query, history)]
 
-    return PlanSources(question.engine, ProjectKnowledge(history=history, predict_changes=localise), history)
+    return PlanSources(question.engine, ProjectKnowledge(history=history, predict_changes=localise))
 
 
 def in_order(made: PlanDraft) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 def planned(
     engine: Engine, task: str, *, team: ProjectKnowledge | None = None, past: FileHistory | None = None, **asked: Any
 ) -> PlanDraft:
-    return draft_plan(PlanRequest(task, **asked), PlanSources(engine, team or ProjectKnowledge(), past))
+    return draft_plan(
+        PlanRequest(task, **asked), PlanSources(engine, replace(team or ProjectKnowledge(), history=past))
+    )
 
 
 def drafted(root: Path, files: Mapping[str, str], task: str) -> PlanDraft:
