@@ -260,7 +260,7 @@ def _find_request(
 
 def _confirm_decision(request: plans.ApprovalResult, action: str) -> bool:
     """Show the steps, files and risks that a decision is about, and ask for confirmation."""
-    diffstat = plans.compute_diffstat(request.plan, request.steps)
+    diffstat = request.diffstat
     paths = [file.path for file in diffstat.files]
     more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
     screen = process_screen()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from context_engine.plans.mermaid import LABEL_CHARS, draw_architecture, draw_plan
     from context_engine.plans.model import Plan, PlanStep
     from context_engine.plans.plan_creation import PlanResult, SaveOptions
-    from context_engine.plans.plan_diff import Diffstat, compare_plans, compute_diffstat
+    from context_engine.plans.plan_diff import compare_plans
     from context_engine.plans.plan_events import (
         AGENT,
         APPROVAL_HOURS_MAX,

@@ -31,6 +31,7 @@ from context_engine.memory import KnowledgeService
 from context_engine.plans.changeset import PlanSources
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_creation import PlanFactory
+from context_engine.plans.plan_diff import Diffstat, compute_diffstat
 from context_engine.plans.plan_events import (
     AGENT,
     DECIDED,
@@ -76,9 +77,9 @@ class ApprovalResult:
         return tuple(step for step in self.plan.steps if self.approval.covers(step.uid))
 
     @property
-    def affected_files(self) -> tuple[str, ...]:
-        """Every file that those steps touch."""
-        return tuple(sorted(frozenset().union(*(step.files for step in self.steps))))
+    def diffstat(self) -> Diffstat:
+        """What those steps are going to do with files."""
+        return compute_diffstat(self.plan, self.steps)
 
 
 class ApprovalService:

@@ -170,28 +170,27 @@ class PlanWorkTree:
 
 @dataclass(frozen=True, slots=True)
 class StepUpdate:
-    """A step that was moved, and the plan as it is then. `unlocked` are steps that became ready, by uid."""
+    """A step that was moved, and the plan as it is then.
+
+    `unlocked` are steps that became ready, and `skipped` those that were skipped, by uid. The fields after `warnings`
+    compare the work in a completed step with the plan; `files` is None if they are unknown.
+    """
 
     plan: Plan
     step: PlanStep
     execution: Execution
     unlocked: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    files: tuple[str, ...] | None = None
+    unexpected_files: tuple[str, ...] = ()
+    missing_files: tuple[str, ...] = ()
+    unmet_criteria: tuple[str, ...] = ()
 
     @property
     def state(self) -> StepState:
         """The state of the step."""
         return self.execution.steps[self.step.uid]
-
-
-@dataclass(frozen=True, slots=True)
-class WorkReport:
-    """The work in a step compared with the plan. `files` is None if they are unknown."""
-
-    files: tuple[str, ...] | None = None
-    unexpected_files: tuple[str, ...] = ()
-    missing_files: tuple[str, ...] = ()
-    unmet_criteria: tuple[str, ...] = ()
 
 
 class StepTracker:
@@ -232,7 +231,7 @@ class StepTracker:
         *,
         force: bool = False,
         actor: str = "",
-    ) -> tuple[StepUpdate, WorkReport]:
+    ) -> StepUpdate:
         """Complete a step whose checks ran and whose criteria were answered.
 
         `force` completes one that was never started, or with open checks and criteria; that is recorded. Evidence of
@@ -244,7 +243,7 @@ class StepTracker:
         cleaned = (self._storage.clean(answer) for answer in report.criteria_met)
         report = replace(report, criteria_met=tuple(dict.fromkeys((*report.criteria_met, *cleaned))))
         seen = self._storage.read_state(plan_id)
-        work, warnings = self._compare_work(seen, seen.plan.find_step(step), report)
+        work = self._compare_work(seen, seen.plan.find_step(step), report)
         with self._storage.lock(plan_id):
             now = self._storage.read_state(plan_id)
             wanted = now.plan.find_step(step)
@@ -254,13 +253,13 @@ class StepTracker:
             is_open = self._check_done(now.plan, wanted, report, force=force)
             data = {
                 "notes": self._clean_text(report.notes),
-                "files_modified": list((work.files or ())[:FILES_MAX]),
+                "files_modified": list((work["files"] or ())[:FILES_MAX]),
                 "evidence": self._clean_evidence(report),
                 "criteria_met": [self._clean_text(criterion) for criterion in report.criteria_met],
                 "forced": state.status != "in_progress" or is_open,
             }
             moved = self._append_events(now, wanted, self._step_event("step_completed", wanted, actor, data))
-        return replace(moved, warnings=warnings), work
+        return replace(moved, **work)
 
     def fail(
         self,
@@ -273,8 +272,8 @@ class StepTracker:
         skip_dependents: bool = False,
         release: bool = False,
         actor: str = "",
-    ) -> tuple[StepUpdate, tuple[str, ...]]:
-        """Record that a step failed; return the steps that were skipped, too, by uid.
+    ) -> StepUpdate:
+        """Record that a step failed.
 
         `retry` opens it again, `skip` goes on without it, `release` gives back a started step as if it had not been.
         `skip_dependents` skips all that waits for it. Raises: as `complete`; PreconditionFailed when it was tried too
@@ -302,7 +301,7 @@ class StepTracker:
             events = [self._step_event(kind, wanted, actor, data) for kind in kinds]
             events += [self._step_event("step_skipped", other, actor, note) for other in others]
             moved = self._append_events(now, wanted, *events)
-        return moved, tuple(item.uid for item in (*((wanted,) if skip else ()), *others))
+        return replace(moved, skipped=tuple(item.uid for item in (*((wanted,) if skip else ()), *others)))
 
     def read_state(self, which: str) -> PlanState:
         """Read the present state of a plan. Raises: PlanNotFound, StorageCorrupt with the line of a broken log."""
@@ -339,24 +338,27 @@ class StepTracker:
 
     # -- the work of a step --
 
-    def _compare_work(
-        self, now: PlanState, step: PlanStep, report: CompletionReport
-    ) -> tuple[WorkReport, tuple[str, ...]]:
-        """Compare what a step changed with the plan. Git is asked before the lock is taken."""
+    def _compare_work(self, now: PlanState, step: PlanStep, report: CompletionReport) -> dict[str, Any]:
+        """Compare what a step changed with the plan, as fields of its update. Git is asked before the lock is taken."""
         changed, why = set(report.files_modified), ""
         if report.auto_detect_files:
             found, why = self._tree.find_changes_since(_last_baseline(now.events, step.uid))
             changed |= found
         unmet = find_open_criteria(step.acceptance_criteria, report.criteria_met, report.evidence)
         if why and not changed:
-            return WorkReport(None, unmet_criteria=unmet), (f"the changes of the step are unknown: {why}",)
+            warnings = (f"the changes of the step are unknown: {why}",)
+            return {"files": None, "unmet_criteria": unmet, "warnings": warnings}
         states = now.execution.steps
         # The files of other started steps may have changed in the same time.
         started = [other for other in now.plan.steps if other.uid != step.uid and states[other.uid].started_at]
         theirs = frozenset().union(*(other.files for other in started))
-        unexpected = tuple(sorted(changed - step.files - theirs))
-        work = WorkReport(tuple(sorted(changed)), unexpected, tuple(sorted(step.files - changed)), unmet)
-        return work, (f"only the files that you named are known: {why}",) if why else ()
+        return {
+            "files": tuple(sorted(changed)),
+            "unexpected_files": tuple(sorted(changed - step.files - theirs)),
+            "missing_files": tuple(sorted(step.files - changed)),
+            "unmet_criteria": unmet,
+            "warnings": (f"only the files that you named are known: {why}",) if why else (),
+        }
 
     def _refuse_failures(self, now: PlanState, step: PlanStep, report: CompletionReport, actor: str) -> None:
         """Fail the step when its evidence shows a failure. Raises: PreconditionFailed, with what failed."""

@@ -16,7 +16,6 @@ from context_engine.plans import (
     DECISIONS,
     PERSON,
     CompletionReport,
-    compute_diffstat,
     render_plan,
     render_progress,
 )
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans import (
         ApprovalResult,
-        Diffstat,
         Execution,
         ExecutionResult,
         Plan,
@@ -92,13 +90,13 @@ def request_approval(
     """Show the user a plan or steps to approve of."""
     steps = tuple(int(item) if item.isdecimal() and len(item) < 7 else item for item in step_numbers)
     request = engine.plans.approvals.request(plan_id, steps=steps, note=note, expires_in_hours=expires_in_hours)
-    planned = compute_diffstat(request.plan, request.steps)
-    decided = _ask_person(engine, call, request, planned) if ask_user else None
+    planned = request.diffstat
+    decided = _ask_person(engine, call, request) if ask_user else None
     row = approval_row(decided.approval if decided else request.approval, request.plan) | {"changes": planned.summary}
     if detail:
         rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
         row |= {
-            "affected_files": list(request.affected_files),
+            "affected_files": [file.path for file in planned.files],
             "diffstat": {"summary": planned.summary, "files": rows},
             "risks": [risk.issue for risk in request.plan.risks],
             "details_md": cut_to_size(render_plan(request.plan), DETAILS_CHARS),
@@ -128,7 +126,7 @@ def respond_approval(
         decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
         request = approvals.get(request_id)
-        outcome = _ask_person(engine, call, request, compute_diffstat(request.plan, request.steps))
+        outcome = _ask_person(engine, call, request)
         if outcome is None:
             raise
         decided = outcome
@@ -136,13 +134,11 @@ def respond_approval(
     return format_reply(fields | _status_row(decided), kept=("next_steps",))
 
 
-def _ask_person(
-    engine: "Engine", call: Call, request: "ApprovalResult", planned: "Diffstat"
-) -> "ApprovalResult | None":
+def _ask_person(engine: "Engine", call: Call, request: "ApprovalResult") -> "ApprovalResult | None":
     """Ask the user of the client to decide; None if that is impossible, or there is no decision."""
     approval = request.approval
     about = approval.summary if approval.type == "full_plan" else f"{len(request.steps)} steps"
-    what = "; ".join(filter(None, (about, planned.summary)))
+    what = "; ".join(filter(None, (about, request.diffstat.summary)))
     text = f"Approve version {approval.plan_version} of the plan {request.plan.goal!r} ({what})?"
     answer = call.ask(UserQuestion(cut_to_size(text, NOTE_CHARS), DECISIONS, with_comment=True))
     if answer is None or answer.action != "accept":
@@ -215,12 +211,12 @@ def complete_step(
     """Complete a started step: its checks ran, and `criteria_met` must list its criteria; failing evidence fails it."""
     report = CompletionReport(notes, files_modified, evidence, criteria_met, auto_detect_files)
     step = which_step(step_number, step_uid)
-    moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, actor=actor)
+    moved = engine.plans.steps.complete(plan_id, step, report, force=force, actor=actor)
     fields = {
-        "files_modified": list(work.files) if detail and work.files is not None else None,
-        "unexpected_files": list(work.unexpected_files),
-        "missing_files": list(work.missing_files),
-        "unmet_criteria": list(work.unmet_criteria),
+        "files_modified": list(moved.files) if detail and moved.files is not None else None,
+        "unexpected_files": list(moved.unexpected_files),
+        "missing_files": list(moved.missing_files),
+        "unmet_criteria": list(moved.unmet_criteria),
     }
     return _step_reply(moved, fields, detail=detail)
 
@@ -241,7 +237,7 @@ def fail_step(
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Fail a step, open it again or skip it; list what is blocked."""
-    moved, skipped = engine.plans.steps.fail(
+    moved = engine.plans.steps.fail(
         plan_id,
         which_step(step_number, step_uid),
         error=error,
@@ -254,7 +250,7 @@ def fail_step(
     blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
     fields = {
         "blocked": moved.plan.list_numbers(blocked),
-        "skipped": moved.plan.list_numbers(skipped),
+        "skipped": moved.plan.list_numbers(moved.skipped),
         "retries_left": moved.state.retries_left,
     }
     return _step_reply(moved, fields, detail=detail)

@@ -97,7 +97,7 @@ def test_evidence_of_a_failure_fails_the_step_and_names_the_way_on(tmp_path: Pat
     here.plans.steps.fail("Cents", 1, retry=True)
     here.plans.steps.start("Cents", 1)
     green = red | {"output": "4 passed in 0.12s"}
-    done, _ = here.plans.steps.complete("Cents", 1, CompletionReport(evidence=(green,)))
+    done = here.plans.steps.complete("Cents", 1, CompletionReport(evidence=(green,)))
     assert done.state.status == "completed"
 
 

@@ -51,7 +51,7 @@ def test_a_step_goes_from_ready_over_in_progress_to_completed_and_unlocks_what_w
     assert statuses(here) == ["ready", "pending", "pending"]
     started = here.plans.steps.start("Cents", 1, actor="Ada")
     assert (started.state.status, started.state.actor, started.unlocked) == ("in_progress", "Ada", ())
-    done, _ = here.plans.steps.complete(plan_id, "s1", CompletionReport(notes="all of it"))
+    done = here.plans.steps.complete(plan_id, "s1", CompletionReport(notes="all of it"))
     assert (done.unlocked, done.execution.ready, done.state.notes) == (("s2", "s3"), ("s2", "s3"), "all of it")
     assert statuses(here) == ["completed", "ready", "ready"]
 
@@ -94,12 +94,12 @@ def test_a_step_that_is_in_progress_is_not_started_twice(here: Desks) -> None:
 def test_a_failed_step_blocks_all_that_waits_for_it_until_it_is_done_after_all(here: Desks) -> None:
     saved(here)
     here.plans.steps.start("Cents", 1)
-    failed, skipped = here.plans.steps.fail("Cents", 1, error="no network")
-    assert (failed.execution.status, set(failed.execution.blocked), skipped) == ("failed", {"s2", "s3"}, ())
+    failed = here.plans.steps.fail("Cents", 1, error="no network")
+    assert (failed.execution.status, set(failed.execution.blocked), failed.skipped) == ("failed", {"s2", "s3"}, ())
     assert (failed.state.error, failed.state.retries_left) == ("no network", 3)
     with pytest.raises(PreconditionFailed, match="no network"):
         here.plans.steps.start("Cents", 1)
-    opened, _ = here.plans.steps.fail("Cents", 1, retry=True)
+    opened = here.plans.steps.fail("Cents", 1, retry=True)
     assert (opened.state.status, opened.execution.blocked) == ("ready", {})
     here.plans.steps.start("Cents", 1)
     here.plans.steps.complete("Cents", 1)
@@ -111,7 +111,7 @@ def test_a_step_is_tried_again_only_so_often(tmp_path: Path) -> None:
     saved(here)
     for left in (1, 0):
         here.plans.steps.start("Cents", 1)
-        opened, _ = here.plans.steps.fail("Cents", 1, error="again", retry=True)
+        opened = here.plans.steps.fail("Cents", 1, error="again", retry=True)
         assert opened.state.retries_left == left
     here.plans.steps.start("Cents", 1)
     with pytest.raises(PreconditionFailed, match="3 times"):
@@ -121,10 +121,10 @@ def test_a_step_is_tried_again_only_so_often(tmp_path: Path) -> None:
 
 def test_skipping_goes_on_without_a_step_or_without_all_that_waits_for_it(here: Desks) -> None:
     saved(here)
-    alone, skipped = here.plans.steps.fail("Cents", 1, skip=True)
-    assert (skipped, alone.execution.ready) == (("s1",), ("s2",))
-    rest, skipped = here.plans.steps.fail("Cents", 2, skip=True, skip_dependents=True)
-    assert (skipped, rest.execution.status) == (("s2", "s3"), "completed")
+    alone = here.plans.steps.fail("Cents", 1, skip=True)
+    assert (alone.skipped, alone.execution.ready) == (("s1",), ("s2",))
+    rest = here.plans.steps.fail("Cents", 2, skip=True, skip_dependents=True)
+    assert (rest.skipped, rest.execution.status) == (("s2", "s3"), "completed")
     with pytest.raises(PreconditionFailed):
         here.plans.steps.fail("Cents", 2, skip=True)
 
@@ -185,7 +185,7 @@ def test_what_changed_since_a_step_began_is_compared_with_its_files(repo: Desks)
     repo.write("src/money.py", "price = 100\n")
     repo.write("src/cents.py", "CENT = 1\n")
     repo.write("src/other.py", "x = 1\n")
-    _, work = repo.plans.steps.complete("Cents", 1, CompletionReport(criteria_met=("tests pass",)), force=True)
+    work = repo.plans.steps.complete("Cents", 1, CompletionReport(criteria_met=("tests pass",)), force=True)
     assert work.files == ("src/cents.py", "src/money.py", "src/other.py")
     assert work.unexpected_files == ("src/other.py",)
     assert work.missing_files == ("src/bank.py",)
@@ -201,7 +201,7 @@ def test_what_was_committed_deleted_or_taken_back_meanwhile_changed_too(repo: De
     repo.git("add", ".")
     repo.git("commit", "-q", "-m", "second")
     (repo.folder / "src/money.py").unlink()
-    _, work = repo.plans.steps.complete("Cents", 1)
+    work = repo.plans.steps.complete("Cents", 1)
     assert work.files == ("src/bank.py", "src/money.py", "src/new name.py")
 
 
@@ -211,18 +211,18 @@ def test_files_of_steps_that_run_beside_it_are_not_unexpected(repo: Desks) -> No
     repo.plans.steps.start("Cents", 2)
     repo.write("src/money.py", "price = 100\n")
     repo.write("src/bank.py", "balance = 0\n")
-    _, work = repo.plans.steps.complete("Cents", 1)
+    work = repo.plans.steps.complete("Cents", 1)
     assert (work.unexpected_files, work.missing_files) == ((), ())
 
 
 def test_without_git_only_what_is_named_is_known_and_a_warning_says_so(here: Desks) -> None:
     saved(here, plan(step("s1"), step("s2")))
     here.plans.steps.start("Cents", 1)
-    moved, work = here.plans.steps.complete("Cents", 1)
+    moved = work = here.plans.steps.complete("Cents", 1)
     assert work.files is None
     assert "no git repository" in moved.warnings[0]
     here.plans.steps.start("Cents", 2)
-    moved, work = here.plans.steps.complete("Cents", 2, CompletionReport(files_modified=("a.py",)))
+    moved = work = here.plans.steps.complete("Cents", 2, CompletionReport(files_modified=("a.py",)))
     assert (work.files, work.unexpected_files) == (("a.py",), ("a.py",))
     assert moved.warnings
     assert here.plans.steps.read_state("Cents").execution.status == "completed"
