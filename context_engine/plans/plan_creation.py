@@ -225,21 +225,11 @@ class PlanFactory:
         Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a done step), Cycle,
         DanglingDependency, and as `PlanRepository.save`.
         """
-        loaded = None
-        if plan is not None:
-            sent = self._repository.parse(plan)
-            with suppress(PlanNotFound):
-                loaded = self._repository.load(sent.plan.id) if sent.plan.id else None
-            expected_version = sent.plan.version if expected_version is None else expected_version
-        elif plan_id:
-            loaded = self._repository.load(plan_id)
-            sent = ParsedPlan(loaded.plan)
-        else:
-            to_list = NextStep("list_plans", "to see ids and names")
-            raise InvalidArgument("which plan?", suggestion="Pass plan_id.", next_steps=to_list)
+        sent, loaded = self._load_before(plan_id, plan)
         before = sent.plan
         if loaded:
-            check_version(loaded.version.version, expected_version)
+            is_based_on_sent = plan is not None and expected_version is None
+            check_version(loaded.version.version, before.version if is_based_on_sent else expected_version)
         answers = [
             {"op": "answer_question", "question": question, "answer": str(answer)}
             for question, answer in (clarifications or {}).items()
@@ -270,6 +260,19 @@ class PlanFactory:
                 suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
             )
         return self._save_next(made, loaded) if auto_save and made.is_accepted else made
+
+    def _load_before(self, plan_id: str, plan: object) -> tuple[ParsedPlan, LoadedPlan | None]:
+        """Return the plan to change, and the saved plan if there is one. Raises: InvalidArgument, PlanNotFound."""
+        if plan is not None:
+            sent = self._repository.parse(plan)
+            with suppress(PlanNotFound):
+                return sent, self._repository.load(sent.plan.id) if sent.plan.id else None
+            return sent, None
+        if not plan_id:
+            to_list = NextStep("list_plans", "to see ids and names")
+            raise InvalidArgument("which plan?", suggestion="Pass plan_id.", next_steps=to_list)
+        loaded = self._repository.load(plan_id)
+        return ParsedPlan(loaded.plan), loaded
 
     def _check_draft(
         self,

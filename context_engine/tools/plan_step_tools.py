@@ -452,29 +452,29 @@ def execute_plan(
             done = executor.apply(state.plan, state.execution, step, planned, **checks)
         else:
             done = executor.preview(step, planned, strict=strict)
-        reply["results"] = [_result_row(state.plan, done, apply_changes)]
+        reply |= {"ok": done.verified.passed, "results": [_result_row(state.plan, done, apply_changes)]}
         reply |= drop_empty({"backup_id": done.backup_id})
-        reply["ok"] = done.verified.passed
         state = _load_state(engine, plan, plan_id)
     steps: Sequence[PlanStep] = ()
     if done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure)):
         steps = _choose_steps(state, mode, 0 if done else step_number)[:max_steps]
     warnings = [*state.warnings, *(done.warnings if done else ()), *improved.warnings]
     reply["packets"] = packet_rows(engine, state.plan, state.execution, steps)
-    execution = state.execution
-    if detail:
-        row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
-        row["current_steps"] = state.plan.list_numbers(execution.current)
-        reply |= {"next_ready_steps": state.plan.list_numbers(execution.ready), "progress": row}
-    else:
-        reply["plan_status"] = execution.status
-    way_on = choose_next(improved, assist, describe_next(state.plan, execution))
+    reply |= _progress_row(state) if detail else {"plan_status": state.execution.status}
+    way_on = choose_next(improved, assist, describe_next(state.plan, state.execution))
     reply |= drop_empty({"next": way_on, "warnings": warnings})
     if detail:
         ms = round((time.perf_counter() - began) * 1_000)
         meta = {"tool": "execute_plan", "ms": ms, "assist_used": improved.used}
         reply["meta"] = meta | drop_empty({"model": count_model_tokens(improved)})
     return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
+
+
+def _progress_row(state: _PlanState) -> dict[str, Any]:
+    plan, execution = state.plan, state.execution
+    row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
+    row["current_steps"] = plan.list_numbers(execution.current)
+    return {"next_ready_steps": plan.list_numbers(execution.ready), "progress": row}
 
 
 def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
