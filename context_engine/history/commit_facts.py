@@ -6,10 +6,7 @@ cache: a damaged one, or one of another release, counts as missing and is writte
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from xxhash import xxh3_64_digest
 
 from context_engine.index import translate_disk_errors
 from context_engine.model import Commit, CommitFileChange
-from context_engine.storage import make_private_folder
+from context_engine.storage import make_private_folder, replace_private
 
 FORMAT = b"ctxhist2"
 """Raise the digit when the columns change: files of other releases are then mined again.
@@ -146,15 +143,7 @@ class HistoryFile:
         body = msgspec.msgpack.encode(_pack(facts))
         with translate_disk_errors(self.path.parent):
             make_private_folder(self.path.parent)
-            descriptor, part = tempfile.mkstemp(".part", "history-", self.path.parent)
-            try:
-                with open(descriptor, "wb") as file:
-                    file.write(FORMAT + xxh3_64_digest(body) + body)
-                os.replace(part, self.path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(part)
-                raise
+            replace_private(self.path, FORMAT + xxh3_64_digest(body) + body)
 
 
 class _StringTable:

@@ -31,7 +31,7 @@ from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrup
 from context_engine.index import segment as segments
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
-from context_engine.storage import create_private, database, lock_private, make_private_folder, open_private
+from context_engine.storage import create_private, database, lock_private, make_private_folder, replace_private
 
 SCHEMA_VERSION = 7
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
@@ -509,12 +509,7 @@ class EmbeddedWriter(_Generation):
         """Put this generation in use; readers of the old one finish undisturbed."""
         if self.is_published:
             return
-        new = self._folder / "CURRENT.new"
-        with open(new, "w", encoding="ascii", opener=open_private) as out:
-            out.write(self.generation)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(new, self._folder / "CURRENT")  # as a whole, so that a reader finds the old name or the new one
+        replace_private(self._folder / "CURRENT", self.generation.encode(), flush=True)
         self.is_published = True
         for path in self._folder.glob("g-*"):
             if path.name != self.generation:

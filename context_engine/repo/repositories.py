@@ -30,7 +30,7 @@ from context_engine.errors import (
 )
 from context_engine.repo import cloning, workspace_roots
 from context_engine.repo.cloning import ReportProgress, repository_name
-from context_engine.storage import lock_private, make_private_folder, open_private, prepare_type
+from context_engine.storage import lock_private, make_private_folder, prepare_type, replace_private
 
 FILE = "workspaces.json"
 DEFAULT = "default"
@@ -286,10 +286,8 @@ class RepositoryRegistry:
 
     def _write(self, workspaces: dict[str, tuple[WorkspaceMember, ...]]) -> None:
         rows = {name: [asdict(member) for member in members] for name, members in workspaces.items() if members}
-        temporary = self.file.with_suffix(f".{os.getpid()}.new")
-        with open(temporary, "w", encoding="utf-8", opener=open_private) as out:
-            out.write(json.dumps({"version": VERSION, "workspaces": rows}, indent=2) + "\n")
-        os.replace(temporary, self.file)
+        text = json.dumps({"version": VERSION, "workspaces": rows}, indent=2) + "\n"
+        replace_private(self.file, text.encode())
 
 
 def _delete(folder: Path) -> None:

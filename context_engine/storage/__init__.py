@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         lock_private,
         make_private_folder,
         open_private,
+        replace_private,
     )
     from context_engine.storage.records import (
         MergePolicy,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
         version_file_name,
     )
     from context_engine.storage.state_folder import (
-        ABANDONED_AFTER_S,
         STATE_FOLDER,
         UNSETTLED_NS,
         FileStamp,

@@ -12,6 +12,8 @@ from pathlib import Path
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from filelock import FileLock
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
@@ -36,6 +38,29 @@ def make_private_folder(path: str | os.PathLike[str]) -> None:
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
     """Open a file as `os.open` does; for the `opener` of `open`. Raises: OSError."""
     return os.open(path, flags | getattr(os, "O_CLOEXEC", 0), PRIVATE_FILE)
+
+
+def replace_private(
+    path: str | os.PathLike[str], data: bytes, *, finish: Callable[[int], None] | None = None, flush: bool = False
+) -> None:
+    """Write a file, whether it exists or not: as a whole or not at all. `finish` gets its descriptor at the end.
+
+    Raises: OSError.
+    """
+    part = f"{os.fspath(path)}.{os.urandom(6).hex()}.part"
+    try:
+        with open(part, "xb", opener=open_private) as file:
+            file.write(data)
+            file.flush()
+            if finish:
+                finish(file.fileno())
+            if flush:
+                os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
 
 
 def create_private(path: str | os.PathLike[str]) -> None:

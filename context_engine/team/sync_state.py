@@ -8,7 +8,6 @@ it, and what it had not finished was never noted.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,8 +21,8 @@ from context_engine.storage import (
     FileStamp,
     lock_private,
     make_private_folder,
-    open_private,
     prepare_type,
+    replace_private,
     translate_os_errors,
 )
 
@@ -109,8 +108,5 @@ class SyncState:
         return _SyncSnapshot(files={}), b""
 
     def _write(self, content: bytes) -> None:
-        part = self._path.with_name(f"{self._path.name}.part")  # only the owner of the lock writes it
         with translate_os_errors(self._path):
-            with open(part, "wb", opener=open_private) as out:
-                out.write(content)
-            os.replace(part, self._path)
+            replace_private(self._path, content)

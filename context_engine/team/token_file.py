@@ -26,7 +26,7 @@ from filelock import Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.authentication import default_token_file
-from context_engine.storage import lock_private, make_private_folder, prepare_type
+from context_engine.storage import lock_private, make_private_folder, prepare_type, replace_private
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1
@@ -250,20 +250,15 @@ class TokenFile:
 
     def _write(self, data: bytes) -> None:
         """Replace the content atomically, with the permissions that the file had."""
-        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
-        try:
-            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-                if os.name == "posix" and self.path.exists():  # the server may run as another user than `ctx token`
-                    before = self.path.stat()
-                    with suppress(PermissionError):  # only the superuser may change the owner
-                        os.fchown(out.fileno(), before.st_uid, before.st_gid)
-                        os.fchmod(out.fileno(), stat.S_IMODE(before.st_mode))
-            temporary.replace(self.path)
-        finally:
-            temporary.unlink(missing_ok=True)
+
+        def keep_owner(descriptor: int) -> None:
+            if os.name == "posix" and self.path.exists():  # the server may run as another user than `ctx token`
+                before = self.path.stat()
+                with suppress(PermissionError):  # only the superuser may change the owner
+                    os.fchown(descriptor, before.st_uid, before.st_gid)
+                    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+        replace_private(self.path, data, finish=keep_owner, flush=True)
 
     def _access_error(self, error: OSError) -> AccessFailed:
         return AccessFailed(

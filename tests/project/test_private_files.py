@@ -11,7 +11,6 @@ MADE_ELSEWHERE = {
     "cli/clients/client_config.py": "settings of other programs",
     "cli/doctor.py": "a project in a temporary folder, which is 0700",
     "daemon/runtime_folder.py": "makes its folder 0700 without imports, and refuses any other",
-    "history/commit_facts.py": "a file of `mkstemp`, which is 0600",
     "repo/file_writer.py": "files of the user's work tree",
     "repo/git.py": "the null device",
     "repo/subprocess_runner.py": "copies in a temporary folder, which is 0700",
