@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from tests.support import trees
 
 FILES = {
     "README.md": "---\ntags: [guide]\n---\n# Till\n\nA small shop. Passwords are hashed, orders are totalled. #shop\n",
@@ -79,10 +80,4 @@ def repository(tmp_path: Path) -> Path:
 
 def planted(root: Path, files: Mapping[str, str] = FILES) -> Path:
     """These files in a new work tree."""
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    for command in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-qm", "All of it"]):
-        subprocess.run(["git", "-C", str(root), *command], check=True)
-    return root
+    return trees.repository(root, files)

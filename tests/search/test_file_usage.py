@@ -15,25 +15,16 @@ from context_engine.search import file_usage
 from context_engine.search.file_usage import BOOST_MAX, HALF_LIFE_S, AccessCounter, FileUsage, boost, score
 from tests.support.children import child, wait_for_all
 from tests.support.trees import ordinary_user
+from tests.support.waiting import Clock
 
 START = 1_800_000_000.0
 MOMENTS = st.floats(0, 60 * HALF_LIFE_S).map(lambda seconds: START + seconds)
 COUNTERS = st.builds(AccessCounter, st.floats(0, 1e3), MOMENTS, st.integers(0, 1_000))
 
 
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(START)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from context_engine.settings import Settings
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import Parameter, TextArg
 from tests.support.tools_stand_in import StandIn, hit
+from tests.support.waiting import Clock
 
 
 def gate(engine: StandIn, **seams: Any) -> tuple[ToolDispatcher, list[dict[str, Any]]]:
@@ -207,16 +208,6 @@ def test_without_call_tool_nothing_is_reached_through_it() -> None:
 # -- rate limits ------------------------------------------------------------------------------------------------------
 
 
-class Clock:
-    """Seconds that a test lets pass."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 def test_a_tool_that_is_called_too_often_is_refused_and_served_again_after_the_wait() -> None:
     clock = Clock()
     settings = Settings(rate_limits_per_minute="read_file=20", rate_burst_minutes=1)
@@ -230,7 +221,7 @@ def test_a_tool_that_is_called_too_often_is_refused_and_served_again_after_the_w
     assert "3 s" in refused["suggestion"]
     assert lines[-1]["error"] == "RATE_LIMITED"
     assert door.metrics.rows()["read_file"]["rate_limited"] == 1
-    clock.now_s += refused["details"]["retry_after_s"]
+    clock.now += refused["details"]["retry_after_s"]
     assert not door.call("read_file", {"path": "src/auth.py"}, Call()).reply.is_error
 
 
@@ -285,7 +276,7 @@ def test_a_call_over_its_maximum_time_is_reported(arguments: dict[str, Any], too
 
     class Slow(StandIn):
         def read(self, path: str, **lines: Any) -> Any:
-            clock.now_s = took_s
+            clock.now = took_s
             return super().read(path, **lines)
 
     door, lines = gate(Slow(), clock=clock)

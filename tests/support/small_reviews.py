@@ -27,6 +27,7 @@ from context_engine.storage.locks import LivenessLock
 from context_engine.storage.state_folder import STATE_FOLDER
 from context_engine.team.synced_reviews import SyncedReviews
 from context_engine.text import LineSpan
+from tests.support.waiting import Clock
 
 NOON = 1_795_262_400.0
 WAIT_S = 20.0
@@ -115,16 +116,6 @@ class SmallJob:
         return SessionOutcome(told), b"for a second look"
 
 
-@dataclass
-class Clock:
-    """Seconds since 1970; goes on only when told."""
-
-    at: float = NOON
-
-    def __call__(self) -> float:
-        return self.at
-
-
 class Process:
     """One process that has a workspace open, as far as its reviews go. Several of them may share a folder."""
 
@@ -136,7 +127,7 @@ class Process:
         clock: Callable[[], float] | None = None,
         common: SyncedReviews | None = None,
     ) -> None:
-        self.clock = clock or Clock()
+        self.clock = clock or Clock(NOON)
         self.store = ReviewStore(folder / STATE_FOLDER, common)
         self.gate = Gate()
         self.files = files

@@ -22,9 +22,10 @@ ALONE = {
 """What keeps the git of a test apart from the settings of whoever runs it."""
 
 
-def git(folder: Path, *args: str) -> str:
-    """The output of a git command, without the last newline."""
+def git(folder: Path, *args: str, date: str = "") -> str:
+    """The output of a git command, without the last newline; what it commits is of this date."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | ALONE
+    env |= {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date} if date else {}
     done = subprocess.run(["git", *args], cwd=folder, env=env, check=True, capture_output=True)
     return os.fsdecode(done.stdout).removesuffix("\n")
 
@@ -52,11 +53,11 @@ def repository(root: Path, files: Mapping[str, str | bytes] | None = None) -> Pa
     return root
 
 
-def commit(root: Path, message: str, files: Mapping[str, str | bytes] | None = None) -> str:
+def commit(root: Path, message: str, files: Mapping[str, str | bytes] | None = None, *, date: str = "") -> str:
     """Commit everything, with these files written before; the hash."""
     tree(root, files or {})
     git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--allow-empty", "-m", message)
+    git(root, "commit", "--quiet", "--allow-empty", "-m", message, date=date)
     return git(root, "rev-parse", "HEAD")
 
 

@@ -1,4 +1,4 @@
-"""Wait for what another thread or process does."""
+"""Wait for what another thread or process does, and a clock that waits for the test."""
 
 from __future__ import annotations
 
@@ -17,3 +17,13 @@ def until(look: Callable[[], Found | None]) -> Found:
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.005)
     return found
+
+
+class Clock:
+    """Seconds that go on only when a test moves them."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now

@@ -22,7 +22,8 @@ from tests.support.databases import common_database, forbid, new_database, sql
 from tests.support.engines import open_engine
 from tests.support.pull_requests import FILES as FILES_OF_REQUEST
 from tests.support.pull_requests import killed_in_the_middle, pull_request
-from tests.support.small_reviews import Clock, Process, change
+from tests.support.small_reviews import NOON, Process, change
+from tests.support.waiting import Clock
 
 FILES = change(20)
 OpenMachine = Callable[[str], Process]
@@ -36,7 +37,7 @@ def open_machine(folder: Path, clock: Clock, address: str, repository: str) -> P
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[OpenMachine]:
     made: list[Process] = []
-    clock = Clock()
+    clock = Clock(NOON)
 
     def open_one(name: str) -> Process:
         made.append(open_machine(tmp_path / name, clock, common_database(), str(tmp_path)))
@@ -88,7 +89,7 @@ def test_a_machine_that_is_gone_is_believed_in_for_some_minutes(machine: OpenMac
     here.gate.await_begun(2)  # nothing more is heard of it, as after a power cut
     assert there.sessions.resume(session).status == "running"
     assert there.gate.begun == [], "its machine may be alive"
-    clock.at += SILENT_S + 1
+    clock.now += SILENT_S + 1
     assert there.sessions.status(session).status == "failed"
     assert there.sessions.resume(session).status == "running"
     assert there.ended(session) == "completed"
@@ -138,7 +139,7 @@ def test_whoever_comes_later_or_lost_his_file_has_all_of_them(machine: OpenMachi
 
 def test_while_the_database_is_away_reviews_are_read_and_none_is_begun(tmp_path: Path) -> None:
     address = new_database()
-    here = open_machine(tmp_path / "here", Clock(), address, "app")
+    here = open_machine(tmp_path / "here", Clock(NOON), address, "app")
     session = here.start()
     here.ended(session)
     with forbid(address):
@@ -157,7 +158,7 @@ def test_while_the_database_is_away_reviews_are_read_and_none_is_begun(tmp_path:
 def test_reviews_of_another_repository_are_not_seen(machine: OpenMachine, tmp_path: Path) -> None:
     here = machine("here")
     here.ended(here.start())
-    other = open_machine(tmp_path / "other", Clock(), common_database(), "somebody else's")
+    other = open_machine(tmp_path / "other", Clock(NOON), common_database(), "somebody else's")
     assert other.store.sessions() == []
     other.sessions.close()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,40 +15,30 @@ from context_engine.cli.app import app
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from tests.support.engines import cache_for, open_engine
-from tests.support.trees import repository
+from tests.support.trees import commit, git, repository
 
 FIRST = "def open_door():\n    return 1\n\n\ndef close_door():\n    return 2\n"
 KEY = "AKIA" + "QX7ZJ2LMNB4TR5WE"
 
 
-def commit(root: Path, message: str, files: dict[str, str], day: int) -> str:
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", message, day=day)
-    return git(root, "rev-parse", "HEAD").strip()
-
-
-def git(root: Path, *args: str, day: int = 9) -> str:
-    ident = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
-    env = os.environ | {"GIT_COMMITTER_DATE": f"2026-03-{day:02}T00:00:00Z"}
-    return subprocess.run(("git", *ident, *args), cwd=root, env=env, check=True, capture_output=True, text=True).stdout
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = repository(tmp_path_factory.mktemp("history") / "repo", {})
-    commit(folder, "Add doors", {"app/doors.py": FIRST}, day=1)
-    commit(folder, "Return three\n\nTwo was taken by the windows.", {"app/doors.py": FIRST.replace("2", "3")}, day=2)
+    commit(folder, "Add doors", {"app/doors.py": FIRST}, date="2026-03-01T00:00:00Z")
+    commit(
+        folder,
+        "Return three\n\nTwo was taken by the windows.",
+        {"app/doors.py": FIRST.replace("2", "3")},
+        date="2026-03-02T00:00:00Z",
+    )
     commit(
         folder,
         "Add a key",
         {"settings.py": f'AWS_KEY = "{KEY}"\nAWS_REGION = "eu"\n', ".env": "TOKEN=hunter2abc\n"},
-        day=3,
+        date="2026-03-03T00:00:00Z",
     )
     git(folder, "mv", "app/doors.py", "app/gates.py")
-    git(folder, "commit", "-q", "-m", "Rename doors to gates")
+    commit(folder, "Rename doors to gates", date="2026-03-09T00:00:00Z")
     return folder
 
 
@@ -114,7 +102,7 @@ def test_a_commit_lists_its_files_with_their_counts(engine: Engine) -> None:
 
 
 def test_a_diff_shows_neither_secrets_nor_files_that_hold_them(engine: Engine, root: Path) -> None:
-    commit_hash = git(root, "rev-parse", "HEAD~1").strip()
+    commit_hash = git(root, "rev-parse", "HEAD~1")
     for form in ("text", "json"):
         text = tools.call(engine, "history", {"target": commit_hash, "diff": True, "format": form}).text
         assert "AWS_REGION" in text
