@@ -17,8 +17,7 @@ from context_engine.search import chunk_files
 from context_engine.search.chunk_export import write_chunk_files
 from context_engine.search.chunk_files import FILES, read_folder
 from context_engine.text.lines import LineSpan
-from tests.support.engines import cache_for
-from tests.support.terminal import Run, runner
+from tests.support.terminal import Run, runner, sit_down
 from tests.support.trees import tree
 
 SOURCES = {
@@ -31,10 +30,7 @@ SOURCES = {
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace with a cache of its own."""
-    root = tree(tmp_path / "w", SOURCES)
-    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
-    monkeypatch.setenv("CTX_WORKERS", "0")
-    return root
+    return sit_down(tree(tmp_path / "w", SOURCES), monkeypatch)
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, StoreUnavailable
 from context_engine.settings import Settings
 from tests.support.databases import new_database
-from tests.support.engines import cache_for, open_engine
+from tests.support.engines import open_engine
+from tests.support.terminal import sit_down
 from tests.support.trees import repository
 
 NOWHERE = "postgresql://127.0.0.1:9/team"
@@ -35,11 +36,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
     for name in ("CTX_STORE_URL", "CTX_STORE_SHARES"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(made)))
-    monkeypatch.setenv("CTX_STORE_REPOSITORY", str(tmp_path))
-    monkeypatch.setenv("CTX_EMBEDDER", "none")
-    monkeypatch.setenv("CTX_WORKERS", "0")
-    return made
+    return sit_down(made, monkeypatch, STORE_REPOSITORY=tmp_path, EMBEDDER="none")
 
 
 def published(tmp_path: Path) -> bool:

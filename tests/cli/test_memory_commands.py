@@ -14,8 +14,7 @@ from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.memory.memory_requests import CATEGORIES
 from context_engine.text.ids import short_id
-from tests.support.engines import cache_for
-from tests.support.terminal import Keyboard, Run, runner
+from tests.support.terminal import Keyboard, Run, runner, sit_down
 from tests.support.trees import tree
 
 MONEY = "Amounts are whole cents everywhere."
@@ -33,14 +32,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "src/money.py": CODE,
         "pyproject.toml": '[project]\nname="w"\n',
     }
-    root = tree(tmp_path / "w", files)
-    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
-    monkeypatch.setenv("CTX_DATA_FOLDER", str(tmp_path / "home"))
-    monkeypatch.setenv("CTX_WORKERS", "0")
-    monkeypatch.setenv("CTX_FLUSH", "false")
-    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
-    monkeypatch.chdir(root)
-    return root
+    there = {"DATA_FOLDER": tmp_path / "home", "FAKE_NOW": "2026-11-21T12:00:00Z"}
+    return sit_down(tree(tmp_path / "w", files), monkeypatch, **there)
 
 
 @pytest.fixture

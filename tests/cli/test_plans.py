@@ -15,8 +15,7 @@ from context_engine.errors import PlanNotFound
 from context_engine.plans.model import Plan
 from context_engine.plans.step_tracking import CompletionReport
 from tests.support.desks import plan, step
-from tests.support.engines import cache_for
-from tests.support.terminal import Keyboard, Run, runner
+from tests.support.terminal import Keyboard, Run, runner, sit_down
 from tests.support.trees import tree
 
 CODE = "def hash_password(text):\n    return text\n"
@@ -27,12 +26,7 @@ USES = "from src.auth import hash_password\n\n\ndef login(text):\n    return has
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project, and somebody at a terminal in it."""
     root = tree(tmp_path / "w", {"src/auth.py": CODE, "src/login.py": USES, "pyproject.toml": '[project]\nname="w"\n'})
-    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
-    monkeypatch.setenv("CTX_WORKERS", "0")
-    monkeypatch.setenv("CTX_FLUSH", "false")
-    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
-    monkeypatch.chdir(root)
-    return root
+    return sit_down(root, monkeypatch, FAKE_NOW="2026-11-21T12:00:00Z")
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from context_engine.cli.command_runner import FINDINGS
-from tests.support.engines import cache_for
-from tests.support.terminal import Run, runner
+from tests.support.terminal import Run, runner, sit_down
 from tests.support.trees import commit, git, repository, tree
 
 GOOD = "def load(path):\n    with open(path) as file:\n        return file.read()\n"
@@ -24,11 +23,7 @@ QUIET = ("--analyzer", "none")
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with one commit and a change that nobody has staged."""
     root = repository(tmp_path / "w", {"src/a.py": GOOD, "pyproject.toml": '[project]\nname = "w"\n'})
-    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
-    monkeypatch.setenv("CTX_WORKERS", "0")
-    monkeypatch.chdir(root)
-    tree(root, {"src/a.py": BAD})
-    return root
+    return sit_down(tree(root, {"src/a.py": BAD}), monkeypatch)
 
 
 @pytest.fixture

@@ -64,18 +64,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory, shop: Path) -> Iterator[DaemonHome]:
     """A home with an index of the shop and a daemon."""
-    home = DaemonHome(tmp_path_factory.mktemp("warm"))
-    assert home.ctx("index", cwd=shop).returncode == 0
-    home.start()
-    yield home
-    home.end()
+    with DaemonHome(tmp_path_factory.mktemp("warm")) as home:
+        assert home.ctx("index", cwd=shop).returncode == 0
+        home.start()
+        yield home
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[DaemonHome]:
-    home = DaemonHome(tmp_path)
-    yield home
-    home.end()
+    with DaemonHome(tmp_path) as home:
+        yield home
 
 
 def test_what_follows_a_message_stays_in_the_socket() -> None:

@@ -34,12 +34,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory, shop: Path) -> Iterator[DaemonHome]:
-    home = DaemonHome(tmp_path_factory.mktemp("home"))
-    home.env["CTX_RATE_LIMITS_PER_MINUTE"] = "trace=1"  # five calls at once
-    assert home.ctx("index", cwd=shop).returncode == 0
-    home.start()
-    yield home
-    home.end()
+    with DaemonHome(tmp_path_factory.mktemp("home")) as home:
+        home.env["CTX_RATE_LIMITS_PER_MINUTE"] = "trace=1"  # five calls at once
+        assert home.ctx("index", cwd=shop).returncode == 0
+        home.start()
+        yield home
 
 
 def status(home: DaemonHome) -> Any:

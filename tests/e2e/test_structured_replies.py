@@ -78,9 +78,8 @@ def test_the_calls_cover_the_default_list_and_an_error_of_nearly_every_tool() ->
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonHome]:
-    home = DaemonHome(tmp_path_factory.mktemp("home"))
-    yield home
-    home.end()
+    with DaemonHome(tmp_path_factory.mktemp("home")) as home:
+        yield home
 
 
 @pytest.fixture

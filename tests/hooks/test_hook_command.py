@@ -37,11 +37,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def warm(tmp_path_factory: pytest.TempPathFactory, shop: Path) -> Iterator[DaemonHome]:
     """A home with an index of the shop and a daemon."""
-    home = DaemonHome(tmp_path_factory.mktemp("warm"))
-    assert home.ctx("index", cwd=shop).returncode == 0
-    home.start()
-    yield home
-    home.end()
+    with DaemonHome(tmp_path_factory.mktemp("warm")) as home:
+        assert home.ctx("index", cwd=shop).returncode == 0
+        home.start()
+        yield home
 
 
 def hook(
@@ -131,8 +130,7 @@ def test_a_trapped_repository_runs_no_program(warm: DaemonHome, tmp_path: Path) 
 
 
 def test_without_a_daemon_the_hook_answers_and_starts_one(tmp_path: Path, shop: Path) -> None:
-    home = DaemonHome(tmp_path)
-    try:
+    with DaemonHome(tmp_path) as home:
         assert home.ctx("index", cwd=shop, CTX_DAEMON="0").returncode == 0
         assert "acquire_connection" in context_of(hook(home, "UserPromptSubmit", given=prompt(shop)))
         pid = home.wait_ready()
@@ -145,20 +143,15 @@ def test_without_a_daemon_the_hook_answers_and_starts_one(tmp_path: Path, shop: 
             return home.ask(ready=True, kind="status") is not None
 
         until(is_started_again)
-    finally:
-        home.end()
 
 
 def test_a_stopped_daemon_keeps_no_prompt_waiting(tmp_path: Path, shop: Path) -> None:
-    home = DaemonHome(tmp_path)
-    try:
+    with DaemonHome(tmp_path) as home:
         pid = home.start()
         os.kill(pid, signal.SIGSTOP)
         assert context_of(hook(home, "UserPromptSubmit", given=prompt(shop))) == ""
         assert "did not answer in time" in log_of(home)
         os.kill(pid, signal.SIGCONT)
-    finally:
-        home.end()
 
 
 def test_the_log_has_neither_the_prompt_nor_code(warm: DaemonHome, shop: Path) -> None:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from context_engine.daemon import RuntimeFolder, ask_daemon
 from tests.support import preloaded
@@ -34,6 +34,12 @@ class DaemonHome:
             "XDG_RUNTIME_DIR": str(folder / "run"),
             "PYTHONPATH": str(HERE),
         }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def ctx(self, *words: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
         """A command of its own process."""
