@@ -16,7 +16,7 @@ import re
 import socket
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -24,6 +24,7 @@ from typing import Any
 
 import h11
 import uvicorn
+from starlette.types import Receive
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from context_engine.errors import HostError
@@ -296,6 +297,21 @@ class Connection(H11Protocol):
         if self.conn.trailing_data[0] and self.conn.our_state is h11.IDLE:
             self.transport.write(LATE)
         self.transport.close()
+
+
+async def read_body(headers: Mapping[str, str], receive: Receive, bytes_max: int) -> bytes | None:
+    """Return the body of a request; None when it is too large, by its header or as it is read, or cut off."""
+    stated = headers.get("content-length", "0")
+    if not stated.isdecimal() or int(stated) > bytes_max:
+        return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > bytes_max or message["type"] != "http.request":  # too large, or the client has gone
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
 
 
 def create_config(application: Any, among: Connections, **options: Any) -> uvicorn.Config:

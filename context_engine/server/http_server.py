@@ -285,7 +285,7 @@ class _Gateway:
         return {SCOPE_KEY: grant, "user": AuthenticatedUser(token)}
 
     async def _pass_message(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        body = await _read_body(headers, receive)
+        body = await connections.read_body(headers, receive, BODY_BYTES_MAX)
         if body is None:
             await PlainTextResponse("Payload too large\n", 413)(scope, receive, send)
             return
@@ -310,21 +310,6 @@ class _Gateway:
             await self._app(scope, _replay_body(body, receive), send)
         finally:
             self._under_way.discard(ident)
-
-
-async def _read_body(headers: Headers, receive: Receive) -> bytes | None:
-    """Return the body of a request; None when it is too large, by its header or as it is read."""
-    stated = headers.get("content-length", "0")
-    if not stated.isdecimal() or int(stated) > BODY_BYTES_MAX:
-        return None
-    body = bytearray()
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if len(body) > BODY_BYTES_MAX:
-            return None
-        if message["type"] != "http.request" or not message.get("more_body", False):  # the client may have gone
-            return bytes(body)
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

@@ -28,7 +28,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import uvicorn
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from context_engine.errors import BugError
@@ -165,8 +165,12 @@ class PageServer(ABC):
             return _refuse(403, problem)
         if request.headers.get("content-type", "").partition(";")[0].strip() != JSON:
             return _refuse(415, "The body is JSON.")
-        arguments = await _read_arguments(request)
-        if arguments is None:
+        body = await connections.read_body(request.headers, request.receive, BODY_BYTES_MAX)
+        try:
+            arguments = read_json(body or b"")
+        except ParseError:
+            arguments = None
+        if not isinstance(arguments, dict):
             return _refuse(400, f"The body is a JSON object of at most {BODY_BYTES_MAX:,} bytes.")
         return await self._ask(path, arguments, is_write=is_write)
 
@@ -205,20 +209,6 @@ class PageServer(ABC):
                 reading.add_done_callback(lambda _: reader.close())
             else:
                 reader.close()
-
-
-async def _read_arguments(request: Request) -> Mapping[str, Any] | None:
-    """Return the JSON object of a body; None for another body, and for one that is too long or cut off."""
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > BODY_BYTES_MAX:
-                return None
-        value = read_json(bytes(body), bytes_max=BODY_BYTES_MAX)
-    except (ClientDisconnect, ParseError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _is_same(given: str, secret: str) -> bool:
