@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from context_engine.server.dispatcher import ToolDispatcher, parse_call, single_engine
     from context_engine.server.gain_store import ActivityReader, GainStore, delete_counts, gain_file, read_sessions
     from context_engine.server.page_server import PageResponse, PageServer
-    from context_engine.server.profiles import PROFILES, STORE_TOOLS, ToolSelection
+    from context_engine.server.profiles import PROFILES, ToolSelection
     from context_engine.server.projects import (
         Projects,
         find_project_path,

@@ -57,6 +57,8 @@ APPS = "io.modelcontextprotocol/ui"
 RESOURCE_NOT_FOUND = -32002
 """The code before protocol version 2026-07-28, which replaced it by "invalid params"."""
 Context = ServerRequestContext[Any]
+Page = types.PaginatedRequestParams | None
+"""Which page of a list is asked for."""
 Result = TypeVar("Result")
 
 
@@ -258,7 +260,7 @@ class _RequestHandlers:
             self._shared_views[key] = _create_view(dispatcher)
         return self._shared_views[key]
 
-    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, context: Context, params: Page) -> types.ListToolsResult:
         _check_cursor(params)
         listed = self._view_of(context).tools
         return types.ListToolsResult(tools=resources.link_views(listed) if _shows_apps(context) else listed)
@@ -270,16 +272,12 @@ class _RequestHandlers:
             return more
         return await call_tool(self._view_of(context).dispatcher, self._threads, context, params)
 
-    async def list_resources(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
+    async def list_resources(self, context: Context, params: Page) -> types.ListResourcesResult:
         _check_cursor(params)
         views = resources.list_views() if _shows_apps(context) else []
         return types.ListResourcesResult(resources=resources.list_resources(self._view_of(context).projects) + views)
 
-    async def list_templates(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(self, context: Context, params: Page) -> types.ListResourceTemplatesResult:
         _check_cursor(params)
         template = resources.file_template(self._view_of(context).projects)
         return types.ListResourceTemplatesResult(resource_templates=[template])
@@ -297,9 +295,7 @@ class _RequestHandlers:
             content = await self._run(context, dispatcher, read, uri=uri)
         return types.ReadResourceResult(contents=[content])
 
-    async def list_prompts(
-        self, context: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
+    async def list_prompts(self, context: Context, params: Page) -> types.ListPromptsResult:
         _check_cursor(params)
         return types.ListPromptsResult(prompts=prompt_templates.list_prompts(self._view_of(context).projects))
 
@@ -356,7 +352,7 @@ def _shows_apps(context: Context) -> bool:
     return isinstance(kinds, list) and resources.APP_TYPE in kinds
 
 
-def _check_cursor(params: types.PaginatedRequestParams | None) -> None:
+def _check_cursor(params: Page) -> None:
     """Refuse a cursor, because every list has one page."""
     if params is not None and params.cursor:
         raise MCPError(types.INVALID_PARAMS, "unknown cursor: the list has one page")

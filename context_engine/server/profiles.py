@@ -76,8 +76,6 @@ MULTI_PROJECT_TOOLS = frozenset(
     ("search_code", "semantic_search", "search_text", "symbols", "find_symbol", "get_context", "search_memory")
 )
 """The tools that search several projects at once; calls of all others must name one."""
-STORE_TOOLS = frozenset(("search_code",))
-"""The tools that can search repositories of a database, which have no files here."""
 EVERY_PROJECT = "*"
 """In place of a project's name: all of them."""
 

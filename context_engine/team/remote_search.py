@@ -33,7 +33,6 @@ from context_engine.search.search_service import SearchService, SearchState
 from context_engine.search.searcher import Searcher
 from context_engine.search.semantic_scores import QueryVector, SemanticRanker
 from context_engine.secrets import RedactedDocument
-from context_engine.server import STORE_TOOLS
 from context_engine.settings import Settings
 from context_engine.team.candidate_store import (
     CANDIDATES_MAX,
@@ -52,6 +51,8 @@ FIELD_WORTHS: Mapping[str, float] = {"body": 1.0, "path": 1.5, "def": 1.0, "doc"
 """Of a term in each field for the choice of candidates; the impact of a body is at most 4 (BM25 with k1 = 3)."""
 STORE_PROJECT, STORE_PREFIX = "store", "store:"
 """How a call names repositories of the database: all of them, or `store:github.com/team/app`."""
+STORE_TOOL = "search_code"
+"""The tool that can search repositories of a database, which have no files here."""
 NAME_CHARS_MAX = 200
 POSTINGS_MAX = 100_000
 """Postings of bodies that one question reads, those of the rarest terms first: some 50 ms of the database."""
@@ -337,10 +338,10 @@ class RemoteProjects:
 
         Raises: InvalidArgument for another tool, or when there is none, StoreUnavailable, StoreUnusable.
         """
-        if tool not in STORE_TOOLS:
+        if tool != STORE_TOOL:
             raise InvalidArgument(
                 f"{tool} needs the files of a project, and those of {project[:NAME_CHARS_MAX]!r} are not here",
-                suggestion=f"Use {' or '.join(sorted(STORE_TOOLS))}, or name a project that is open.",
+                suggestion=f"Use {STORE_TOOL}, or name a project that is open.",
                 details={"argument": "project"},
             )
         with self._lock:
@@ -362,8 +363,3 @@ class RemoteProjects:
                 details={"argument": "project"},
             )
         return RemoteRepositories(store, names, self.settings, encoder)
-
-    def close(self) -> None:
-        """Close the connections."""
-        if self._opened is not None:
-            self._opened[0].close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,14 +27,13 @@ OWNER = Grant("", "owner", "admin", ("*",), "", "")
 
 
 @pytest.fixture
-def ask(tmp_path: Path) -> Iterator[Ask]:
+def ask(tmp_path: Path) -> Ask:
     """Asks a server that has none of the three repositories in its database; `visible` are patterns of their names."""
     for name in ("web", "api", "hidden"):
         root = tree(tmp_path / name, {f"{name}.py": f"def lion_of_{name}():\n    return 'lion'\n"})
         more = {"store_repository": f"{tmp_path}/{name}", "store_shares": True, "store_search": True}
         with open_engine(root, store_url=common_database(), **more) as engine:
             engine.index.update()
-    closing: list[RemoteProjects] = []
 
     def ask_one(
         project: str, tool: str = "search_code", grant: Grant = OWNER, visible: str = f"{tmp_path}/web, {tmp_path}/a*"
@@ -43,14 +42,11 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
             raise InvalidArgument("no project is open here")
 
         remote = RemoteProjects(Settings(store_url=common_database(), store_visible=visible))
-        closing.append(remote)
         server = ToolDispatcher(open_nothing, remote=remote)
         dispatcher = GrantDispatcher(server, open_nothing, grant, log=lambda _: None, metrics=Metrics())
         return dispatcher.call(tool, {"query": "lion", "project": project}, Call())
 
-    yield ask_one
-    for remote in closing:
-        remote.close()
+    return ask_one
 
 
 def test_a_server_without_files_searches_the_repositories_of_its_database(ask: Ask, tmp_path: Path) -> None:
