@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.errors import ContextEngineError
-from context_engine.repo import check_workspace_root
 from context_engine.server.projects import Loader
 
 if TYPE_CHECKING:
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     from context_engine.search import ServedChunks
     from context_engine.server.server_log import Log
     from context_engine.settings import Settings
-
-
-def choose_folder(named: str) -> Path:
-    """Return the given folder. Raises: FileNotFound, InvalidPath, AccessFailed, each with the next step."""
-    return check_workspace_root(named, allow_any=True)
 
 
 def load_chunks(

@@ -49,18 +49,18 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 def _check_options(options: ServeOptions) -> ServeOptions:
-    """Return the options with the repositories of the workspace among the roots, under their names there.
+    """Return the options with the repositories of the workspace among the roots, and the path of the chunk files.
 
     Raises: ContextEngineError where there is no such workspace, or no such folder of chunk files.
     """
-    from context_engine.server.chunk_server import choose_folder
+    from context_engine.repo import check_workspace_root
     from context_engine.server.projects import workspace_folders
 
     if options.workspace:
         names = workspace_folders(options.workspace)
         options = options._replace(roots=(*options.roots, *names), given_names=tuple(names.items()))
     if options.chunks_dir:
-        choose_folder(options.chunks_dir)
+        options = options._replace(chunks_dir=check_workspace_root(options.chunks_dir, allow_any=True))
     return options
 
 
@@ -174,9 +174,9 @@ def open_projects(
     names = dict(options.given_names)
     chunks = remote = None
     if options.chunks_dir:
-        from context_engine.server.chunk_server import choose_folder, load_chunks
+        from context_engine.server.chunk_server import load_chunks
 
-        chunks = load_chunks(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
+        chunks = load_chunks(options.chunks_dir, settings, env, log=log, failed=failed)
     projects = Projects(named, here=here, log=log, given_names=names, isolated=isolated, lease=lease, chunks=chunks)
     if settings.store_visible:
         from context_engine.team_parts import load_team_part
