@@ -154,11 +154,11 @@ class Engine(Workspace):
     @LazyService
     def memory(self) -> KnowledgeService:
         """Memories, and what is derived from the repository and its history."""
-        from context_engine.memory import KnowledgeDependencies, KnowledgeService  # 50 ms
+        from context_engine.memory import KnowledgeService  # 50 ms
 
-        parts = KnowledgeDependencies(
-            root=self._root,
-            git=self.git,
+        return KnowledgeService(
+            self._root,
+            self.git,
             index=self.index,
             files=self.files,
             symbols=self.symbols,
@@ -172,7 +172,6 @@ class Engine(Workspace):
             now=self.now,
             shared_records=self._shared_records,
         )
-        return KnowledgeService(parts)
 
     def start_background_work(self, after_s: float) -> None:
         """Let embeddings and memories catch up in the background, `after_s` seconds from now."""

@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from context_engine.context.name_lookup import PromptReference, ReferencePlace, resolve_names
     from context_engine.context.project_knowledge import (
         QUOTED_FROM_REPOSITORY,
+        KnowledgeEntry,
         ProjectKnowledge,
-        RememberedItem,
         RuleScope,
         Workspace,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,7 +36,7 @@ from context_engine.context.localizer import (
     gather_files,
     read_lines,
 )
-from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem, Workspace
+from context_engine.context.project_knowledge import KnowledgeEntry, ProjectKnowledge, Workspace
 from context_engine.context.related_files import RELATED_MAX, RelatedFile, find_partners, merge_related
 from context_engine.context.shown_lines import ShownLines
 from context_engine.errors import CallError
@@ -164,7 +164,7 @@ class Bundle:
     """The content of a reply. `absent` names the sources that were not available: memories, history."""
 
     files: tuple[BundledFile, ...]
-    remembered: tuple[RememberedItem, ...]
+    remembered: tuple[KnowledgeEntry, ...]
     external: tuple[ExternalMention, ...]
     hints: tuple[str, ...]
     left_out: LeftOut
@@ -363,7 +363,7 @@ def _find_telling_line(file: _OpenedFile, stems: Sequence[str]) -> LineSpan:
 class _Extra(NamedTuple):
     """A row that is not code. `file` is the number of the file it belongs to, or -1."""
 
-    content: RememberedItem | RelatedFile | ExternalMention | str
+    content: KnowledgeEntry | RelatedFile | ExternalMention | str
     file: int = -1
     price: int = 0
 
@@ -375,7 +375,12 @@ def _fit_extras(extras: Sequence[_Extra], room: float) -> list[_Extra]:
     chosen = []
     for extra in extras:
         content = extra.content
-        text = content if isinstance(content, str) else " ".join(map(str, content))
+        if isinstance(content, KnowledgeEntry):
+            kind = "memory" if content.is_memory else "discovery"
+            row = (content.id, kind, content.type, content.title, content.content, content.place, content.score)
+            text = " ".join(map(str, (*row, content.scope)))
+        else:
+            text = content if isinstance(content, str) else " ".join(map(str, content))
         price = ROW_TOKENS + estimate_max_tokens(text)
         if price <= room:
             chosen.append(extra._replace(price=price))
@@ -391,10 +396,10 @@ def _list_extras(
     is_small = request.tokens_max < EXTRAS_TOKENS_MIN
     if request.with_memories and team.recall:
         for item in team.recall(request.text, REMEMBERED_MAX, [file.path for file in opened]):
-            is_derived = item.source == "discovery" and item.type != "rule"
+            is_derived = not item.is_memory and item.type != "rule"
             if not is_derived or (not is_small and _speaks_of(item, opened)):
                 content = shorten_prose(item.content, REMEMBERED_CHARS_MAX)
-                yield _Extra(item._replace(content=content, score=round(item.score, 3)))
+                yield _Extra(replace(item, content=content, score=round(item.score, 3)))
     if request.with_related and not is_small:
         shown = {file.path for file in opened}
         for number, file in enumerate(opened):
@@ -409,7 +414,7 @@ def _list_extras(
         yield from map(_Extra, _list_hints(opened, team.history))
 
 
-def _speaks_of(item: RememberedItem, opened: Sequence[_OpenedFile]) -> bool:
+def _speaks_of(item: KnowledgeEntry, opened: Sequence[_OpenedFile]) -> bool:
     """Return whether a remembered text names one of the files, or what is defined at one of its places."""
     text = f"{item.title} {item.content} {item.place}"
     if any(file.path in text for file in opened):
@@ -482,7 +487,7 @@ class _BundleBuilder:
         sources = {"memories": self.team.recall, "history": self.team.history}
         return Bundle(
             files=shown,
-            remembered=tuple(row for row in rows if isinstance(row, RememberedItem)),
+            remembered=tuple(row for row in rows if isinstance(row, KnowledgeEntry)),
             external=tuple(row for row in rows if isinstance(row, ExternalMention)),
             hints=tuple(row for row in rows if isinstance(row, str)),
             left_out=self._list_left_out(files, self.extra_count - len(rows), shown_before),

@@ -19,7 +19,7 @@ from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.commands import Command, detect_commands
 from context_engine.context.localizer import GatherRequest, locate_files
 from context_engine.context.name_lookup import PromptReference, resolve_names
-from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, ProjectKnowledge, RememberedItem, Workspace
+from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY, KnowledgeEntry, ProjectKnowledge, Workspace
 from context_engine.context.related_files import find_partners, is_test
 from context_engine.errors import CallError, NotIndexed
 from context_engine.model import Filter
@@ -92,7 +92,7 @@ class PromptLine(NamedTuple):
     """One fact below a prompt: its section, the fact itself, and its text."""
 
     section: Section
-    item: PromptReference | LikelyFile | RememberedItem | Command | str
+    item: PromptReference | LikelyFile | KnowledgeEntry | Command | str
     text: str
 
 

@@ -6,9 +6,9 @@ Every part of the knowledge may be missing; a reply then contains less, and says
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from context_engine.model import Query
 from context_engine.repo import compile_path_glob
@@ -85,27 +85,74 @@ class RuleScope:
 _compile = lru_cache(maxsize=1_024)(compile_path_glob)
 
 
-class RememberedItem(NamedTuple):
-    """A memory or discovery that still holds. `place` is path:line, or its own file."""
+@dataclass(frozen=True, slots=True)
+class KnowledgeEntry:
+    """One thing that is known: what a file or a commit states, or what a person wrote down as a memory.
+
+    What is found has a `score` from 0 to 1, `why` it is stale, and the `project` it is from if several were searched.
+    `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown. `confidence` is the
+    share of its importer's findings that a reader called right. `status` is `stale` if its author has withdrawn it.
+    """
 
     id: str
-    source: Literal["memory", "discovery"]
-    type: str  # decision, rule, pattern, issue, or the category of a memory
+    type: str  # pattern, rule, decision or issue
     title: str
     content: str
-    place: str
-    score: float  # 0 to 1
-    scope: RuleScope = RuleScope()  # the files that a rule applies to
+    source: str  # discovery, git or memory
+    path: str = ""
+    line: int = 0
+    commit: str = ""
+    date: str = ""
+    confidence: float = 1.0
+    status: str = "active"
+    scope: RuleScope = field(default_factory=RuleScope)  # the files that a rule applies to
+    linked_files: tuple[str, ...] = ()
+    linked_names: tuple[str, ...] = ()  # the symbols and plans that a memory links
+    score: float = 0.0
+    why: str = ""
+    project: str = ""
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether a person or an agent wrote it down as a memory."""
+        return self.source == "memory"
+
+    @property
+    def place(self) -> str:
+        """Its provenance as `path:line@commit`, as far as known.
+
+        >>> KnowledgeEntry("", "rule", "", "", "discovery", "A.md", 3, "1a2b3c4d5e6f7").place
+        'A.md:3@1a2b3c4d5e6f'
+        """
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{place}@{self.commit[:12]}" if self.commit else place
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that it is about."""
+        if self.is_memory:
+            return self.linked_files
+        return (self.path,) if self.path else ()
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """Its place, and everything that it links."""
+        return (self.place, *self.linked_files, *self.linked_names)
+
+    @property
+    def module(self) -> str:
+        """The folder of its first file."""
+        return self.paths[0].rpartition("/")[0] if self.paths else ""
 
     def quote(self, chars_max: int) -> str:
         """Return the text with the file it comes from, so that nobody takes it for words of the user.
 
         A longer text ends after a word, with a sign that more follows.
 
-        >>> item = RememberedItem("mem_1", "memory", "rule", "Tabs", "Use tabs, never spaces.", "AGENTS.md:3", 1.0)
-        >>> item.quote(240)
+        >>> known = KnowledgeEntry("mem_1", "rule", "Tabs", "Use tabs, never spaces.", "memory", "AGENTS.md", 3)
+        >>> known.quote(240)
         'AGENTS.md:3 says: “Use tabs, never spaces.” [mem_1]'
-        >>> item.quote(18)
+        >>> known.quote(18)
         'AGENTS.md:3 says: “Use tabs, never…” [mem_1]'
         """
         text = shorten_prose(" ".join((self.content or self.title).split()), chars_max)
@@ -114,7 +161,7 @@ class RememberedItem(NamedTuple):
 
 RankedPaths = Sequence[tuple[str, float]]
 """Files and their scores, best first."""
-Recall = Callable[[str, int, Collection[str] | None], Sequence[RememberedItem]]
+Recall = Callable[[str, int, Collection[str] | None], Sequence[KnowledgeEntry]]
 """Returns what is remembered about a text, best first, at most so many items; nothing stale.
 
 Rules are those that apply to one of the files; to every file of the repository, if None are known.

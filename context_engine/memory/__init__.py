@@ -12,10 +12,8 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.memory.importers import KnowledgeEntry
-    from context_engine.memory.knowledge import KnowledgeResult, KnowledgeResults
-    from context_engine.memory.knowledge_service import KnowledgeDependencies, KnowledgeService
-    from context_engine.memory.memories import MemoryRow, SimilarMemory
+    from context_engine.memory.knowledge import KnowledgeResults
+    from context_engine.memory.knowledge_service import KnowledgeService
     from context_engine.memory.memory_folder import MemoryEntry
     from context_engine.memory.memory_requests import (
         CONTENT_CHARS_MAX,

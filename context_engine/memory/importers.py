@@ -13,14 +13,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from context_engine.context import RuleScope
+from context_engine.context import KnowledgeEntry, RuleScope
 from context_engine.errors import InvalidArgument
+from context_engine.history import CommitMessage
+from context_engine.memory.memory_file import FRONT_MATTER, split_keys
 from context_engine.search import expand_braces
 from context_engine.text import escape_line, shorten_prose, uuid8
+from context_engine.timestamps import format_timestamp
 
 CONFIDENCE: Mapping[str, float] = {
     "adr": 0.95,
@@ -33,57 +36,6 @@ CONFIDENCE: Mapping[str, float] = {
 """Share of thirty findings that a reader called right, in steps of 0.05; less for bullets, which no one judges."""
 CONTENT_CHARS_MAX = 600
 """Characters of a decision or rule: the first paragraph has its core, the provenance leads to the rest."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnowledgeEntry:
-    """One thing that is known: what a file or a commit states, or what a person wrote down as a memory.
-
-    `line` is 0 and `path` empty if no file contains it; `commit` and `date` are empty if unknown. `confidence` is the
-    share of its importer's findings that a reader called right. `status` is `stale` if its author has withdrawn it.
-    """
-
-    id: str
-    type: str  # pattern, rule, decision or issue
-    title: str
-    content: str
-    source: str  # discovery, git or memory
-    path: str = ""
-    line: int = 0
-    commit: str = ""
-    date: str = ""
-    confidence: float = 1.0
-    status: str = "active"
-    scope: RuleScope = field(default_factory=RuleScope)  # the files that a rule applies to
-    linked_files: tuple[str, ...] = ()
-    linked_names: tuple[str, ...] = ()  # the symbols and plans that a memory links
-
-    @property
-    def place(self) -> str:
-        """Its provenance as `path:line@commit`, as far as known.
-
-        >>> KnowledgeEntry("", "rule", "", "", "discovery", "A.md", 3, "1a2b3c4d5e6f7").place
-        'A.md:3@1a2b3c4d5e6f'
-        """
-        place = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{place}@{self.commit[:12]}" if self.commit else place
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files that it is about."""
-        if self.source == "memory":
-            return self.linked_files
-        return (self.path,) if self.path else ()
-
-    @property
-    def links(self) -> tuple[str, ...]:
-        """Its place, and everything that it links."""
-        return (self.place, *self.linked_files, *self.linked_names)
-
-    @property
-    def module(self) -> str:
-        """The folder of its first file."""
-        return self.paths[0].rpartition("/")[0] if self.paths else ""
 
 
 def _discover(importer: str, kind: str, title: str, content: str, *, twin: int = 0, **where: Any) -> KnowledgeEntry:
@@ -114,7 +66,6 @@ def import_file(path: str, text: str, *, commit: str = "") -> list[KnowledgeEntr
 GLOBS_MAX = 100
 """Globs of one file, braces expanded. A file with more is not narrowed down by them."""
 GLOB_CHARS_MAX = 200
-FRONT_MATTER_LINES_MAX = 200
 
 
 class _RuleFormat(NamedTuple):
@@ -247,32 +198,22 @@ def blank_front_matter(text: str) -> str:
     >>> blank_front_matter("---\nglobs:\n- a\n---\n- Use tabs.\n")
     '\n\n\n\n- Use tabs.\n'
     """
-    lines = text.split("\n")
-    end = _find_end(lines)
-    return "\n".join([""] * end + lines[end:])
-
-
-def _find_end(lines: Sequence[str]) -> int:
-    """Return the number of lines of the front matter; 0 without one."""
-    if lines[0].lstrip("\ufeff").rstrip() != "---":
-        return 0
-    return next((at + 1 for at, line in enumerate(lines[:FRONT_MATTER_LINES_MAX]) if at and line.rstrip() == "---"), 0)
+    fenced = FRONT_MATTER.match(text)
+    return "\n" * fenced[0].count("\n") + text[fenced.end() :] if fenced else text
 
 
 def _read_fields(text: str) -> dict[str, list[str]]:
     """Return the fields of the front matter, each with its values; keys are in lower case.
 
-    It is read line by line and not as YAML, since `globs: *.mdx`, as editors write it, is not valid YAML.
+    They are read line by line and not as YAML, since `globs: *.mdx`, as editors write it, is not valid YAML.
     """
-    lines = text.split("\n", FRONT_MATTER_LINES_MAX)
+    fenced = FRONT_MATTER.match(text)
     fields: dict[str, list[str]] = {}
-    values: list[str] = []
-    for line in lines[1 : max(_find_end(lines) - 1, 0)]:
-        key, is_field, rest = line.rstrip().partition(":")
-        if line.lstrip().startswith(("- ", "-\t")):
-            values += _split_values(line.lstrip()[2:])
-        elif is_field and key.strip().replace("-", "").replace("_", "").isalpha() and not key[0].isspace():
-            values = fields[key.strip().lower()] = _split_values(rest)
+    for key, written in split_keys(fenced["yaml"] if fenced else ""):
+        first, *lines = written.split("\n")
+        if key and ":" in first:
+            items = (line.lstrip()[2:] for line in lines if line.lstrip().startswith(("- ", "-\t")))
+            fields[key.lower()] = [value for part in (first.partition(":")[2], *items) for value in _split_values(part)]
     return fields
 
 
@@ -514,17 +455,7 @@ _NO_REASON = ("*", "#", ">", "`", "|", "-", "(cherry", "http://", "https://")
 """Beginnings of lists, quotes and links."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedCommit:
-    """A commit message. `date` is ISO-8601."""
-
-    hash: str
-    date: str
-    subject: str
-    body: str = ""
-
-
-def import_commits(commits: Iterable[LoggedCommit]) -> list[KnowledgeEntry]:
+def import_commits(commits: Iterable[CommitMessage]) -> list[KnowledgeEntry]:
     """Return the discoveries of the history, newest first: fixes and reverts, and breaking changes."""
     found: list[KnowledgeEntry] = []
     for commit in commits:
@@ -542,14 +473,14 @@ def import_commits(commits: Iterable[LoggedCommit]) -> list[KnowledgeEntry]:
         else:
             continue
         title = shorten_prose(commit.subject, CONTENT_CHARS_MAX)
-        found.append(_discover(importer, kind, title, content, commit=commit.hash, date=commit.date))
+        found.append(_discover(importer, kind, title, content, commit=commit.hash, date=format_timestamp(commit.at)))
     return found
 
 
-def _with_reason(commit: LoggedCommit) -> str:
+def _with_reason(commit: CommitMessage) -> str:
     r"""Return the subject of a commit, and the first paragraph of its body that says why.
 
-    >>> _with_reason(LoggedCommit("a", "", "Fix the pager", "Refs #3\n\nThe pipe may be closed too early."))
+    >>> _with_reason(CommitMessage("a", 0, "", "Fix the pager", "Refs #3\n\nThe pipe may be closed too early."))
     'Fix the pager\nThe pipe may be closed too early.'
     """
     for paragraph in re.split(r"\n\s*\n", commit.body[:BODY_CHARS_MAX]):

@@ -15,31 +15,28 @@ from typing import Literal
 import msgspec
 
 from context_engine import timestamps
-from context_engine.context import RememberedItem
-from context_engine.errors import Cancelled, InvalidArgument
+from context_engine.context import KnowledgeEntry
+from context_engine.errors import InvalidArgument
 from context_engine.memory import importers
-from context_engine.memory.importers import KnowledgeEntry
-from context_engine.memory.memories import Memories, MemoryStatus, describe_unreadable
-from context_engine.memory.memory_checks import check_choice
+from context_engine.memory.memories import Memories, describe_unreadable
 from context_engine.memory.memory_folder import MemoryEntry
 from context_engine.memory.memory_index import (
     IndexItem,
     IndexPage,
     Pages,
+    check_cancelled,
     compute_freshness,
     compute_score,
     take_best,
 )
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, KnowledgeQuery
-from context_engine.repo import JointService, qualify
+from context_engine.repo import JointService, qualify_rows
 from context_engine.secrets import redact_file
 from context_engine.text import query_terms, unique
 from context_engine.timestamps import DAY_S, Now
 
 IMPORTERS_VERSION = b"8:"
 """Increase it when an importer finds something else: every file is then read again."""
-PAGES_AT_ONCE = 500
-"""Files of one transaction; cancellation is checked between two."""
 COMMITS_SHOWN = 2
 JUDGED_MAX = 200
 """Items that are weighed: age, status and use lift nothing from beyond these into the first twenty."""
@@ -52,21 +49,10 @@ Blame = Callable[[str, int], tuple[str, str] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class KnowledgeResult:
-    """One result. `score` is 0 to 1; `project` names its repository if several were searched."""
-
-    entry: KnowledgeEntry
-    score: float
-    status: str
-    why: str = ""  # why it is stale
-    project: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class KnowledgeResults:
     """The results of a search. `total` counts those beyond the limit, too; `left_out` those that no longer hold."""
 
-    results: tuple[KnowledgeResult, ...]
+    results: tuple[KnowledgeEntry, ...]
     total: int
     left_out: int
     engine: Literal["hybrid", "lexical"]
@@ -99,21 +85,11 @@ class Knowledge(JointService):
         *,
         cancel: threading.Event | None = None,
     ) -> int:
-        """Import each page of a source whose stamp has changed, and forget deleted ones; return how many were imported.
-
-        `stamps` are all pages by name, each with what changes when its content does. What was done before a cancel
-        stays. Raises: Cancelled, StorageBusy.
-        """
-        known = self._recall.pages(source)
+        """Import the changed pages of a source, and forget deleted ones, as `MemoryIndex.refresh`; return how many."""
         wanted = {name: IMPORTERS_VERSION + stamp for name, stamp in stamps.items()}
-        changed = [name for name in sorted(wanted) if name not in known or known[name].stamp != wanted[name]]
-        self._recall.put(source, {}, [name for name in known if name not in wanted])
-        for first in range(0, len(changed), PAGES_AT_ONCE):
-            _check_cancelled(cancel)
-            names = changed[first : first + PAGES_AT_ONCE]
-            self._recall.put(source, {name: (wanted[name], _encode_items(import_page(name))) for name in names})
+        count = self._recall.refresh(source, wanted, lambda name: _encode_items(import_page(name)), cancel=cancel)
         self._recall.embed_missing()
-        return len(changed)
+        return count
 
     def add_dates(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
         """Look up when undated issues were written, file by file; return how many files were looked up in this time.
@@ -127,7 +103,7 @@ class Knowledge(JointService):
                 continue
             found = [_decode(payload) for _, payload in page.items]
             if any(discovery.type == "issue" and not discovery.date for discovery in found):
-                _check_cancelled(cancel)
+                check_cancelled(cancel)
                 if time.monotonic() >= ends:
                     return asked
                 asked += 1
@@ -145,8 +121,7 @@ class Knowledge(JointService):
 
         `is_wanted` is a further filter.
 
-        Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters, or an unknown type;
-        StorageBusy.
+        Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters; StorageBusy.
         """
         if self.joined:
             return _join_results({name: one.search(sought) for name, one in self.joined.items()}, sought.limit)
@@ -165,11 +140,11 @@ class Knowledge(JointService):
         standing = self._memories.start_status_check()
         judged = []
         for number, share in relevance.items():
-            status = standing(entries[number]) if number in entries else None
-            judged.append(self._judge(passing[number], status, share, access.get(number, 1.0)))
+            memory = standing(entries[number]) if number in entries else None
+            judged.append(self._judge(passing[number], memory, share, access.get(number, 1.0)))
         found = [result for result in judged if sought.include_stale or result.status == "active"]
         found = [result for result in found if result.score >= sought.min_score]
-        found.sort(key=lambda result: (-result.score, result.entry.place, result.entry.id))
+        found.sort(key=lambda result: (-result.score, result.place, result.id))
         left_out = 0 if sought.include_stale else sum(result.status == "stale" for result in judged)
         engine: Literal["hybrid", "lexical"] = "lexical" if problem else "hybrid"
         warnings = [f"found by words alone: {problem}. {USE_GREP}"] if problem else []
@@ -178,7 +153,7 @@ class Knowledge(JointService):
         results = tuple(found[: sought.limit])
         return KnowledgeResults(results, len(found), left_out, engine, (*warnings, *self._damage))
 
-    def recall(self, text: str, limit: int, files: Collection[str] | None = None) -> list[RememberedItem]:
+    def recall(self, text: str, limit: int, files: Collection[str] | None = None) -> list[KnowledgeEntry]:
         """Return what still holds about a text of any length, best first, for bundles and prompts.
 
         Rules are only those that apply to one of `files`; to every file, if None are known. Of commits at most
@@ -186,19 +161,18 @@ class Knowledge(JointService):
         ask with. Raises: StorageBusy.
         """
         if self.joined:
-            rows = [
-                row._replace(place=qualify(name, row.place))
+            found = {
+                name: one.recall(text, limit, None if files is None else self.select_own(name, files))
                 for name, one in self.joined.items()
-                for row in one.recall(text, limit, None if files is None else self.select_own(name, files))
-            ]
-            return sorted(rows, key=lambda row: -row.score)[:limit]
+            }
+            return sorted(qualify_rows(found), key=lambda known: -known.score)[:limit]
         least, most = QUERY_CHARS
         query = " ".join(text.split())[:most]
         if len(query) < least:
             return []
         found = self.search(KnowledgeQuery(query, limit=RESULTS_MAX), lambda known: _applies(known, files)).results
-        commits = [result for result in found if result.entry.source == "git"]
-        return [_to_remembered_item(result) for result in found if result not in commits[COMMITS_SHOWN:]][:limit]
+        commits = [result for result in found if result.source == "git"]
+        return [result for result in found if result not in commits[COMMITS_SHOWN:]][:limit]
 
     def list_binding(self) -> list[KnowledgeEntry]:
         """Return active rules and decisions: memories by priority first, then discoveries by confidence, newest first.
@@ -236,16 +210,16 @@ class Knowledge(JointService):
             return self._seen[1:]
 
     def _judge(
-        self, known: KnowledgeEntry, standing: MemoryStatus | None, relevance: float, access: float
-    ) -> KnowledgeResult:
-        """Return one entry with its score. `standing` is the status of a memory; a discovery has its own."""
-        status, why = (standing.status, standing.why) if standing else (known.status, "")
+        self, known: KnowledgeEntry, memory: MemoryEntry | None, relevance: float, access: float
+    ) -> KnowledgeEntry:
+        """Return one entry with its score. A `memory` has a status of this moment; a discovery has its own."""
+        status, why = (memory.status, memory.why) if memory else (known.status, "")
         age_days = 0.0
         if known.date and (at := timestamps.parse_timestamp(known.date)) is not None:
             age_days = (self._now() - at) / DAY_S
         fresh = compute_freshness(known.type, age_days=age_days, stale=status != "active")
         score = compute_score(relevance, confidence=known.confidence, fresh=fresh, access=access)
-        return KnowledgeResult(known, score, status, why)
+        return replace(known, score=score, status=status, why=why)
 
     def _percentiles(self, known: Mapping[int, KnowledgeEntry]) -> dict[int, float]:
         """Return for each entry the share of all entries whose files are used less; {} if use is not counted."""
@@ -282,7 +256,6 @@ def _check(sought: KnowledgeQuery) -> None:
             suggestion="Ask one thing with a word or a sentence, such as: how are amounts rounded.",
             details={"argument": "query"},
         )
-    check_choice("type", sought.type, TYPES)
 
 
 def _select_terms(query: str) -> list[str]:
@@ -321,17 +294,12 @@ def _entry_of_memory(entry: MemoryEntry) -> KnowledgeEntry:
     )
 
 
-def _check_cancelled(cancel: threading.Event | None) -> None:
-    if cancel is not None and cancel.is_set():
-        raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
-
-
 def _applies(known: KnowledgeEntry, files: Collection[str] | None) -> bool:
     """Return whether an entry is not a rule of a file, or is one for a task that changes `files`.
 
     If no files are known, a rule has to be one for every file.
     """
-    if known.type != "rule" or known.source != "discovery":
+    if known.type != "rule" or known.is_memory:
         return True
     return known.scope.is_everywhere if files is None else known.scope.applies_to_any(files)
 
@@ -352,11 +320,3 @@ def _in_module(known: KnowledgeEntry, module: str) -> bool:
         if f"{one}/".startswith(f"{wanted}/") or wanted in (*parts, parts[-1].partition(".")[0]):
             return True
     return not wanted
-
-
-def _to_remembered_item(result: KnowledgeResult) -> RememberedItem:
-    known = result.entry
-    source: Literal["memory", "discovery"] = "memory" if known.source == "memory" else "discovery"
-    return RememberedItem(
-        known.id, source, known.type, known.title, known.content, known.place, result.score, known.scope
-    )

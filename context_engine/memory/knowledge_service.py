@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from context_engine.context import ProjectKnowledge
+from context_engine.context import KnowledgeEntry, ProjectKnowledge
 from context_engine.errors import BugError, Cancelled, ContextEngineError
 from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner, predict_changes, search_messages
 from context_engine.index import IndexService, StaticEncoder
 from context_engine.memory import importers
-from context_engine.memory.importers import KnowledgeEntry
 from context_engine.memory.knowledge import IN_COMMITS, IN_FILES, Knowledge
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder
@@ -30,7 +29,7 @@ from context_engine.repo import Git, JointService, Root, WorkspaceFiles
 from context_engine.search import FileUsage, SearchService, lower_thread_priority
 from context_engine.secrets import Redactor
 from context_engine.storage import STATE_FOLDER, RecordFolder, workspace_id
-from context_engine.timestamps import Now, format_timestamp
+from context_engine.timestamps import Now
 
 if TYPE_CHECKING:
     from context_engine.storage import SharedRecords
@@ -46,30 +45,6 @@ CLOSE_WAIT_S = 10.0
 """A running git process is waited for; it has a time limit of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnowledgeDependencies:
-    """Dependencies: the workspace, its index, search and files, the removal of secrets, and the user's folders.
-
-    `user_folder` contains the memories of this person.
-    `shared_records` is where a team shares its memories, except those of this person.
-    """
-
-    root: Root
-    git: Git
-    index: IndexService
-    files: WorkspaceFiles
-    symbols: SymbolService
-    search: SearchService
-    access: FileUsage
-    redactor: Redactor
-    encoder: StaticEncoder | None
-    cache: Path
-    workspace_cache: Path
-    user_folder: Path
-    now: Now
-    shared_records: SharedRecords | None = None
-
-
 class KnowledgeService(JointService):
     """The knowledge of one Engine. Thread-safe; nothing is opened before it is needed.
 
@@ -77,22 +52,39 @@ class KnowledgeService(JointService):
     starts with the first question, and runs again when the head moves or files are indexed.
     """
 
-    def __init__(self, parts: KnowledgeDependencies) -> None:
-        self._parts = parts
-        self._git = parts.git
-        recall = MemoryIndex(parts.workspace_cache / "recall.db", _build_embedder(parts.encoder))
-        records = RecordFolder(parts.root.path / STATE_FOLDER, MEMORIES, shared_records=parts.shared_records)
-        own_records = RecordFolder(parts.user_folder, MEMORIES)
+    def __init__(
+        self,
+        root: Root,
+        git: Git,
+        *,
+        index: IndexService,
+        files: WorkspaceFiles,
+        symbols: SymbolService,
+        search: SearchService,
+        access: FileUsage,
+        redactor: Redactor,
+        encoder: StaticEncoder | None,
+        cache: Path,
+        workspace_cache: Path,
+        user_folder: Path,
+        now: Now,
+        shared_records: SharedRecords | None = None,
+    ) -> None:
+        """`user_folder` contains the memories of this person; a team shares the others by `shared_records`."""
+        self._git, self._index, self._files, self._search = git, index, files, search
+        self._access, self._cache = access, cache
+        recall = MemoryIndex(workspace_cache / "recall.db", _build_embedder(encoder))
+        records = RecordFolder(root.path / STATE_FOLDER, MEMORIES, shared_records=shared_records)
         shelves = {
             "project": MemoryFolder("project", records, recall, shown=f"{STATE_FOLDER}/{MEMORIES}"),
-            "user": MemoryFolder("user", own_records, recall, shown=str(parts.user_folder / MEMORIES)),
+            "user": MemoryFolder(
+                "user", RecordFolder(user_folder, MEMORIES), recall, shown=str(user_folder / MEMORIES)
+            ),
         }
-        linked = LinkedFiles(parts.root, parts.symbols.outline)
-        self.memories = Memories(shelves, linked, recall, now=parts.now, redact_text=parts.redactor.redact)
-        self.knowledge = Knowledge(
-            self.memories, now=parts.now, access=lambda path: parts.access.ranking_scores().get(path, 0.0)
-        )
-        self._blame = Blame(parts.git)
+        linked = LinkedFiles(root, symbols.outline)
+        self.memories = Memories(shelves, linked, recall, now=now, redact_text=redactor.redact)
+        self.knowledge = Knowledge(self.memories, now=now, access=lambda path: access.ranking_scores().get(path, 0.0))
+        self._blame = Blame(git)
         self._miner: HistoryMiner | None = None
         self._history: FileHistory | None = None
         self._history_head = ""  # the head that `_history` is of
@@ -138,13 +130,13 @@ class KnowledgeService(JointService):
         return self.knowledge
 
     def _predict_files(self, history: FileHistory, query: Query) -> Sequence[tuple[str, float]]:
-        searcher = self._parts.search.searcher()
+        searcher = self._search.searcher()
         found = predict_changes(searcher, query, history) if searcher else ()
         return [(change.path, change.score) for change in found]
 
     def clear(self) -> None:
         """Forget which files are used. Memories stay."""
-        self._parts.access.clear()
+        self._access.clear()
 
     # -- the thread --
 
@@ -181,7 +173,7 @@ class KnowledgeService(JointService):
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(CLOSE_WAIT_S)
-        self._parts.access.close()
+        self._access.close()
         self.memories.recall.close()
 
     def _wait_until_fresh(self, most_s: float = WAIT_S) -> bool:
@@ -241,26 +233,26 @@ class KnowledgeService(JointService):
             if repository is None:
                 self._history_head = head
                 return
-            file = self._parts.cache / "histories" / workspace_id(Path(repository.common_dir))
+            file = self._cache / "histories" / workspace_id(Path(repository.common_dir))
             self._miner = HistoryMiner(self._git, HistoryFile(file))
         mined = self._miner.mine(cancel=self._stop)
         history = FileHistory(mined.facts, mined.head, under=self._git.below())
         history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits
-        self._parts.access.follow_renames(history.map_renames)
+        self._access.follow_renames(history.map_renames)
         self._history, self._history_head = history, head
 
     def _read_discoveries(self) -> None:
         """Derive discoveries from files and from commit messages."""
         head = self._head()
         if self._is_indexed():
-            stamps = {path: state.sha256 for path, state in self._parts.index.store.files().items()}
+            stamps = {path: state.sha256 for path, state in self._index.store.files().items()}
             self.knowledge.refresh(IN_FILES, stamps, lambda path: self._import_file(path, head), cancel=self._stop)
         if head:
             self.knowledge.refresh(IN_COMMITS, {"history": head.encode()}, lambda _: self._import_commits())
 
     def _import_file(self, path: str, head: str) -> list[KnowledgeEntry]:
         """Return the discoveries of one file, from its text without secrets."""
-        data = self._parts.files.read_once(path)
+        data = self._files.read_once(path)
         text = "" if data is None else data.decode("utf-8", "replace")
         found = importers.import_file(path, text, commit=head)
         if not found:  # most files have none, and a search for secrets is slow
@@ -271,8 +263,7 @@ class KnowledgeService(JointService):
         clean = self.memories.redact_text
         messages = search_messages(self._git, importers.COMMIT_PATTERN, most=importers.COMMITS_MAX)
         return importers.import_commits(
-            importers.LoggedCommit(one.hash, format_timestamp(one.at), clean(one.subject), clean(one.body))
-            for one in messages
+            replace(one, subject=clean(one.subject), body=clean(one.body)) for one in messages
         )
 
     def _add_dates(self, seconds: float) -> None:
@@ -285,7 +276,7 @@ class KnowledgeService(JointService):
         return (head.commit if head else None) or ""
 
     def _is_indexed(self) -> bool:
-        return self._parts.index.live.snapshot() is not None
+        return self._index.live.snapshot() is not None
 
 
 def _build_embedder(encoder: StaticEncoder | None) -> TextEmbedder | None:

@@ -16,24 +16,24 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
-from context_engine.memory import memory_checks
-from context_engine.memory.memory_checks import (
+from context_engine.memory import memory_file
+from context_engine.memory.memory_file import (
     SAME_MEANING_MIN,
     SAME_WORDS_MIN,
+    Memory,
     RedactText,
     collect_terms,
     compare_terms,
+    format_file,
     hash_content,
+    parse_file,
+    update_file,
 )
-from context_engine.memory.memory_file import Memory, format_file, parse_file, update_file
 from context_engine.memory.memory_folder import LinkedFiles, MemoryEntry, MemoryFolder
 from context_engine.memory.memory_index import IndexItem, MemoryIndex, take_best
 from context_engine.memory.memory_requests import (
     CATEGORIES,
-    ON_SIMILAR,
     PRIORITIES,
-    SORTS,
-    STATUSES,
     MemoryDraft,
     MemoryQuery,
 )
@@ -48,32 +48,14 @@ COMPARED_MAX = 50
 SHOWN_SIMILAR_MAX = 5
 UNREAD_SHOWN = 3
 
-Status = Literal["active", "stale", "superseded", "expired", "invalid"]
 Action = Literal["created", "superseded", "rejected", "duplicate"]
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryStatus:
-    """Whether a memory holds, and why not."""
-
-    status: Status
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryRow:
-    """One memory of a list. `score` is its relevance, None without a query."""
-
-    entry: MemoryEntry
-    status: MemoryStatus
-    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryListing:
     """One page of memories; `total` and the counts are of all pages."""
 
-    rows: tuple[MemoryRow, ...]
+    rows: tuple[MemoryEntry, ...]
     total: int
     first: int
     stamp: str
@@ -88,21 +70,13 @@ class MemoryListing:
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarMemory:
-    """A memory with nearly the same content, and its similarity (0 to 1)."""
-
-    entry: MemoryEntry
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class AddResult:
     """Result of an addition. Nothing is written if the action is `rejected` or `duplicate`, or in a dry run."""
 
     id: str
     path: str
     action: Action
-    similar: tuple[SimilarMemory, ...] = ()
+    similar: tuple[MemoryEntry, ...] = ()
     redactions: int = 0
     indexed: bool = False
     warnings: tuple[str, ...] = ()
@@ -153,32 +127,30 @@ class Memories:
         """Return every memory file as it is now, the project's first. Raises: StorageBusy."""
         return [entry for shelf in self._shelves.values() for entry in shelf.entries()]
 
-    def start_status_check(self) -> Callable[[MemoryEntry], MemoryStatus]:
-        """Return a function that checks whether a memory holds at this moment, and if not, why."""
+    def start_status_check(self) -> Callable[[MemoryEntry], MemoryEntry]:
+        """Return a function that returns a memory with its status at this moment: whether it holds, and if not, why."""
         now, why_stale = self._now(), self._linked.start_check()
 
-        def check(entry: MemoryEntry) -> MemoryStatus:
+        def check(entry: MemoryEntry) -> MemoryEntry:
             memory = entry.memory
             if memory is None:
-                return MemoryStatus("invalid", entry.problem)
+                return replace(entry, status="invalid", why=entry.problem)
             if entry.replaced_by:
-                return MemoryStatus("superseded", f"by {entry.replaced_by}")
+                return replace(entry, status="superseded", why=f"by {entry.replaced_by}")
             expires = parse_timestamp(memory.expires_at) if memory.expires_at else None
             if expires is not None and expires <= now:
-                return MemoryStatus("expired", f"on {memory.expires_at}")
+                return replace(entry, status="expired", why=f"on {memory.expires_at}")
             if memory.linked_files and (why := why_stale(memory.linked_files)):
-                return MemoryStatus("stale", why)
-            return MemoryStatus("active")
+                return replace(entry, status="stale", why=why)
+            return entry
 
         return check
 
     def list_page(self, wanted: MemoryQuery) -> MemoryListing:
         """Return a page of the memories that pass a filter, sorted.
 
-        Raises: StorageBusy, InvalidArgument for an unknown status or sort, or a cursor of another list.
+        Raises: StorageBusy, InvalidArgument for a cursor of another list.
         """
-        memory_checks.check_choice("status", wanted.status, STATUSES)
-        memory_checks.check_choice("sort", wanted.sort, ("", *SORTS))
         entries, check = self.entries(), self.start_status_check()
         warnings = [shelf.records.problem for shelf in self._shelves.values()]
         found = None
@@ -186,23 +158,21 @@ class Memories:
             readable = {entry.number for entry in entries if entry.memory}
             found, problem = self.recall.rank(wanted.query, query_terms(wanted.query), readable)
             warnings.append(problem and f"found by words alone: {problem}")
-        known = [(entry, check(entry)) for entry in entries]
-        rows = [
-            MemoryRow(entry, status, None if found is None else found.get(entry.number, 0.0))
-            for entry, status in known
-            if _passes(wanted, entry, status) and (found is None or entry.number in found)
-        ]
+        known = list(map(check, entries))
+        rows = [entry for entry in known if _passes(wanted, entry)]
+        if found is not None:
+            rows = [replace(entry, score=found[entry.number]) for entry in rows if entry.number in found]
         rows.sort(key=lambda row: _order(wanted, row))
         question = (wanted.category, wanted.query, wanted.tags, wanted.status, wanted.linked_file, wanted.sort)
-        stamped = hash_page(question, (f"{row.entry.path}@{row.entry.version}" for row in rows))
+        stamped = hash_page(question, (f"{row.path}@{row.version}" for row in rows))
         start = parse_cursor(wanted.cursor, stamped)
         return MemoryListing(
             rows=tuple(rows[start : start + wanted.limit]),
             total=len(rows),
             first=start,
             stamp=stamped,
-            by_category=dict(sorted(Counter(_category(row.entry) for row in rows).items())),
-            by_status=dict(sorted(Counter(status.status for _, status in known).items())),
+            by_category=dict(sorted(Counter(map(_category, rows)).items())),
+            by_status=dict(sorted(Counter(entry.status for entry in known).items())),
             warnings=tuple(filter(None, (*warnings, *describe_unreadable(entries)))),
         )
 
@@ -229,10 +199,9 @@ class Memories:
         Raises: InvalidArgument, InvalidPath, AccessDenied and FileNotFound for linked files, MemoryNotFound for ids to
         supersede, WriteFailed, DiskFull, StorageBusy.
         """
-        values, redactions = memory_checks.remove_secrets(asdict(draft), self._redact_text)
-        clean = memory_checks.normalize_draft(MemoryDraft(**values))
-        memory_checks.check_draft(clean, CATEGORIES)
-        memory_checks.check_choice("on_similar", on_similar, ON_SIMILAR)
+        values, redactions = memory_file.remove_secrets(asdict(draft), self._redact_text)
+        clean = memory_file.normalize_draft(MemoryDraft(**values))
+        memory_file.check_draft(clean, CATEGORIES)
         shelf = self._shelf(clean.scope)
         made = self._build_memory(clean)
         with nullcontext() if dry_run else shelf.records.writing():
@@ -246,20 +215,19 @@ class Memories:
         plain = {field.name: getattr(draft, field.name) for field in fields(draft) if field.name != "scope"}
         plain |= {
             "linked_files": self._linked.hash_files(draft.linked_files, _subject(draft)),
-            "expires_at": memory_checks.parse_expiry(draft.expires_at),
+            "expires_at": memory_file.parse_expiry(draft.expires_at),
         }
         new_id = f"mem_{uuid7(int(at * 1000), os.urandom(CHANCE_BYTES))}"
         made = Memory(id=new_id, created_at=stamp, updated_at=stamp, **plain)
-        memory_checks.check_writable(made)
+        memory_file.check_writable(made)
         return made
 
     def _plan_addition(
         self, shelf: MemoryFolder, made: Memory, supersedes: Sequence[str], on_similar: str
     ) -> _PlannedAddition:
         """Decide what to do with a new memory given the existing ones."""
-        entries = [entry for entry in shelf.entries() if entry.memory]
-        standing = self.start_status_check()
-        holding = [entry for entry in entries if standing(entry).status in ("active", "stale")]
+        entries = [*map(self.start_status_check(), (entry for entry in shelf.entries() if entry.memory))]
+        holding = [entry for entry in entries if entry.status in ("active", "stale")]
         older = _find_named(entries, supersedes)
         same = next((entry for entry in holding if entry.digest == hash_content(made.content)), None)
         if same and same.memory and not older:
@@ -274,31 +242,31 @@ class Memories:
                 f"{len(entries):,} memories are more than a team can keep up to date: delete or archive some"
             )
         if similar and on_similar == "reject":
-            best = similar[0].entry
+            best = similar[0]
             best_id = best.memory.id if best.memory else ""
             return _PlannedAddition(AddResult(best_id, best.path, "rejected", similar, warnings=tuple(warnings)))
         if on_similar == "supersede":
-            older += [match.entry for match in similar]
+            older += similar
         made = replace(made, supersedes=tuple(entry.memory.id for entry in older if entry.memory))
         action: Action = "superseded" if older else "created"
         path = shelf.display_path(made.file_name)
         return _PlannedAddition(AddResult(made.id, path, action, similar, warnings=tuple(warnings)), made, older)
 
-    def _find_similar(self, made: Memory, entries: Sequence[MemoryEntry]) -> tuple[SimilarMemory, ...]:
-        """Return the memories with nearly the same content, best first."""
+    def _find_similar(self, made: Memory, entries: Sequence[MemoryEntry]) -> tuple[MemoryEntry, ...]:
+        """Return the memories with nearly the same content with their likeness, best first."""
         text = IndexItem(b"", made.title, made.content).text
-        cosines = self.recall.compute_similarity(text).cosines
+        cosines, _ = self.recall.compute_similarity(text)
         shared = self.recall.score_words(query_terms(text))
         near = {number for number, cosine in cosines.items() if cosine >= SAME_MEANING_MIN}
         compared, new = near | take_best(shared, COMPARED_MAX).keys(), collect_terms(made.content)
-        similar = []
+        similar: list[tuple[float, MemoryEntry]] = []
         for entry in entries:
             if entry.number in compared and entry.memory:
                 words = compare_terms(new, collect_terms(entry.memory.content))
                 if words >= SAME_WORDS_MIN or entry.number in near:
-                    similar.append(SimilarMemory(entry, max(words, cosines.get(entry.number, 0.0))))
-        similar.sort(key=lambda found: (-found.score, found.entry.name))
-        return tuple(similar[:SHOWN_SIMILAR_MAX])
+                    similar.append((max(words, cosines.get(entry.number, 0.0)), entry))
+        similar.sort(key=lambda row: (-row[0], row[1].name))
+        return tuple(replace(entry, score=score) for score, entry in similar[:SHOWN_SIMILAR_MAX])
 
     def update(
         self,
@@ -320,8 +288,8 @@ class Memories:
         with shelf.records.writing():
             entry = self.get(id)
             old = _check_version(entry, expected_version)
-            clean, redactions = memory_checks.remove_secrets(changes, self._redact_text)
-            new = memory_checks.apply_changes(old, clean)
+            clean, redactions = memory_file.remove_secrets(changes, self._redact_text)
+            new = memory_file.apply_changes(old, clean)
             if still_true or "linked_files" in clean:
                 paths = clean.get("linked_files", [link.path for link in new.linked_files])
                 new = replace(new, linked_files=self._linked.hash_files(paths, _subject(new)))
@@ -329,7 +297,7 @@ class Memories:
             if not changed:
                 return UpdateResult(entry, (), redactions)
             new = replace(new, updated_at=format_timestamp(self._now()))
-            memory_checks.check_writable(new)
+            memory_file.check_writable(new)
             _rewrite(shelf, entry, new)
         return UpdateResult(self.get(id), changed, redactions)
 
@@ -379,8 +347,8 @@ def describe_unreadable(entries: Sequence[MemoryEntry]) -> tuple[str, ...]:
     return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
 
 
-def _passes(wanted: MemoryQuery, entry: MemoryEntry, status: MemoryStatus) -> bool:
-    if wanted.status not in ("all", status.status) or wanted.category not in ("", _category(entry)):
+def _passes(wanted: MemoryQuery, entry: MemoryEntry) -> bool:
+    if wanted.status not in ("all", entry.status) or wanted.category not in ("", _category(entry)):
         return False
     memory = entry.memory
     if memory is None:
@@ -394,15 +362,15 @@ def _category(entry: MemoryEntry) -> str:
     return entry.name.split("/")[0]
 
 
-def _order(wanted: MemoryQuery, row: MemoryRow) -> tuple[float, float, bool, str]:
+def _order(wanted: MemoryQuery, row: MemoryEntry) -> tuple[float, float, bool, str]:
     """Return the sort key: best first; ties by the last change, then by name. Unreadable files come last."""
-    memory, first = row.entry.memory, 0.0
+    memory, first = row.memory, 0.0
     if wanted.sort == "priority":
         first = PRIORITIES.index(memory.priority) if memory else len(PRIORITIES)
     elif wanted.sort in ("", "relevance"):
         first = -(row.score or 0.0)
     updated = parse_timestamp(memory.updated_at) if memory else None
-    return first, -(updated or 0.0), memory is None, row.entry.name
+    return first, -(updated or 0.0), memory is None, row.name
 
 
 def _subject(memory: Memory | MemoryDraft) -> str:
@@ -449,7 +417,7 @@ def _rewrite(shelf: MemoryFolder, entry: MemoryEntry, new: Memory) -> None:
     name = f"{new.category}/{entry.name.partition('/')[2]}"
     read_back = parse_file(text, name)
     if isinstance(read_back, str) or read_back.content != new.content:
-        raise memory_checks.unwritable_error(
+        raise memory_file.unwritable_error(
             str(read_back) if isinstance(read_back, str) else "it would not read as it was meant"
         )
     if name == entry.name:

@@ -13,13 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import msgspec
 
 from context_engine.errors import ContextEngineError
 from context_engine.memory import memory_file as memories
-from context_engine.memory.memory_checks import hash_content
-from context_engine.memory.memory_file import LinkedFile, Memory
+from context_engine.memory.memory_file import LinkedFile, Memory, hash_content
 from context_engine.memory.memory_index import IndexItem, IndexPage, MemoryIndex
 from context_engine.model import FileOutline, RelPath
 from context_engine.repo import Root, read_bytes, read_file, size_and_mtime
@@ -27,6 +27,7 @@ from context_engine.search import TaskText
 from context_engine.storage import UNSETTLED_NS, FileStamp, RecordFolder, prepare_type
 
 VERSION_CHARS = 12
+Status = Literal["active", "stale", "superseded", "expired", "invalid"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class MemoryEntry:
     """One memory file. If it cannot be parsed, `memory` is None and `problem` says why.
 
     `number` is its item in the index, `version` changes with its bytes, `digest` is equal for exact duplicates. The
-    index stores entries as they follow from their files alone; the other fields are set when they are listed.
+    index stores entries as they follow from their files alone; the other fields are set when they are listed: `status`,
+    whether it holds, `why` not, and `score`, its relevance for a query or its likeness to another memory, 0 to 1.
     """
 
     version: str
@@ -46,6 +48,9 @@ class MemoryEntry:
     scope: str = ""
     number: int = 0
     replaced_by: str = ""
+    status: Status = "active"
+    why: str = ""
+    score: float | None = None
 
 
 class MemoryFolder:
@@ -87,24 +92,18 @@ class MemoryFolder:
 
     def _refresh(self) -> None:
         """Bring the index up to date with the files."""
-        pages, listing = self._recall.pages(self._source), self.records.listing()
-        changed = [
-            name for name, stamp in listing.items() if name not in pages or pages[name].stamp != _pack_stamp(stamp)
-        ]
-        gone = [name for name in pages if name not in listing]
-        read = ((name, self._page(name, listing[name])) for name in changed)
-        self._recall.put(self._source, {name: page for name, page in read if page}, gone)
+        listing = self.records.listing()
 
-    def _page(self, name: str, stamp: FileStamp) -> tuple[bytes, list[IndexItem]] | None:
-        """Return a file as a page of the index; None if it was deleted at this moment."""
-        settled = time.time_ns() - stamp[2] > UNSETTLED_NS
-        data = self.records.read(name)
-        if data is None:
-            return None
-        stored = _parse_entry(data, name, stamp[2] / 1e9)
-        memory = stored.memory
-        words = (memory.title, memory.content, " ".join(memory.tags)) if memory else ("", "")
-        return _pack_stamp(stamp) if settled else b"", [IndexItem(msgspec.msgpack.encode(stored), *words)]
+        def read(name: str) -> list[IndexItem] | None:
+            data = self.records.read(name)
+            if data is None:
+                return None
+            stored = _parse_entry(data, name, listing[name][2] / 1e9)
+            memory = stored.memory
+            words = (memory.title, memory.content, " ".join(memory.tags)) if memory else ("", "")
+            return [IndexItem(msgspec.msgpack.encode(stored), *words)]
+
+        self._recall.refresh(self._source, {name: _pack_stamp(stamp) for name, stamp in listing.items()}, read)
 
     def _entry(self, name: str, page: IndexPage) -> MemoryEntry:
         number, payload = page.items[0]
@@ -129,7 +128,9 @@ def _parse_entry(data: bytes | str, name: str, modified_at: float) -> MemoryEntr
 
 
 def _pack_stamp(stamp: FileStamp) -> bytes:
-    return struct.pack("<Qqq", *stamp)
+    """Return the stamp of a page: another one at each look while the file may change without a new time."""
+    now = time.time_ns()
+    return struct.pack("<Qqqq", *stamp, now if now - stamp[2] <= UNSETTLED_NS else 0)
 
 
 def _link_entries(entries: Iterable[MemoryEntry]) -> tuple[MemoryEntry, ...]:

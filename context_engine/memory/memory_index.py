@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import hash_texts
-from context_engine.errors import HostError
+from context_engine.errors import Cancelled, HostError
 from context_engine.storage import CacheDatabase, database, transaction
 from context_engine.text import expand_words, split_words
 
@@ -32,6 +32,8 @@ SCHEMA_VERSION = 2
 """Increase it when tables, terms or payloads change: an older file is then created again."""
 COLUMN_WEIGHTS = (2.0, 1.0, 1.5)
 """Weights of title, body and tags in BM25 (evals/remembering)."""
+PAGES_AT_ONCE = 500
+"""Pages of one transaction; cancellation is checked between two."""
 NEW_TEXTS_MAX = 512
 """Texts embedded at once, so that finished portions are kept."""
 
@@ -96,14 +98,6 @@ class TextEmbedder:
     texts: Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarityScores:
-    """The cosine of each item with a text, by number. `problem` says why there are none; empty if there are."""
-
-    cosines: dict[int, float]
-    problem: str = ""
-
-
 class MemoryIndex:
     """The index of one workspace. Thread-safe; any number of processes may open the same file."""
 
@@ -130,6 +124,28 @@ class MemoryIndex:
             self._query(self._look)
             return self._pages.get(source, {})
 
+    def refresh(
+        self,
+        source: str,
+        stamps: Mapping[str, bytes],
+        read: Callable[[str], Sequence[IndexItem] | None],
+        *,
+        cancel: threading.Event | None = None,
+    ) -> int:
+        """Read each page of a source whose stamp has changed, and drop those that are gone; return how many were read.
+
+        `stamps` are all pages by name, each with what changes when its content does; `read` returns None for a page
+        that was deleted at this moment. What was done before a cancel stays. Raises: Cancelled, StorageBusy.
+        """
+        known = self.pages(source)
+        changed = [name for name in sorted(stamps) if name not in known or known[name].stamp != stamps[name]]
+        self.put(source, {}, [name for name in known if name not in stamps])
+        for first in range(0, len(changed), PAGES_AT_ONCE):
+            check_cancelled(cancel)
+            found = [(name, read(name)) for name in changed[first : first + PAGES_AT_ONCE]]
+            self.put(source, {name: (stamps[name], items) for name, items in found if items is not None})
+        return len(changed)
+
     def put(self, source: str, new: Mapping[str, tuple[bytes, Sequence[IndexItem]]], gone: Iterable[str] = ()) -> None:
         """Replace pages, each with its stamp, and drop those that are gone.
 
@@ -151,22 +167,22 @@ class MemoryIndex:
         with self._lock:
             return dict(self._query(lambda db: _fetch_rows(db, sql, (any_of,))))
 
-    def compute_similarity(self, text: str) -> SimilarityScores:
-        """Return the similarity of items to a text, without distant ones. Missing vectors are made first, once.
+    def compute_similarity(self, text: str) -> tuple[dict[int, float], str]:
+        """Return the cosine of items with a text, without distant ones, and why there are none, if so.
 
-        A failing embedder is a reason, not an error.
+        Missing vectors are made first, once. A failing embedder is a reason, not an error.
         """
         if self._embedder is None:
-            return SimilarityScores({}, "no embeddings are at hand")
+            return {}, "no embeddings are at hand"
         try:
-            return SimilarityScores(self._score_vectors(self._embedder, text))
+            return self._score_vectors(self._embedder, text), ""
         except HostError as error:
-            return SimilarityScores({}, f"embedding failed: {error.message}")
+            return {}, f"embedding failed: {error.message}"
 
     def rank(self, text: str, terms: Sequence[str], allowed: Container[int]) -> tuple[dict[int, float], str]:
         """Return the relevance of items by words and meaning, and why there was no meaning, if so (`fuse_scores`)."""
-        near = self.compute_similarity(text)
-        return fuse_scores(self.score_words(terms), near.cosines, allowed), near.problem
+        cosines, problem = self.compute_similarity(text)
+        return fuse_scores(self.score_words(terms), cosines, allowed), problem
 
     def embed_missing(self) -> None:
         """Make all missing vectors now, in portions, so that no question waits for them.
@@ -259,6 +275,12 @@ class MemoryIndex:
             mark = (db, db.pragma("data_version"), db.total_changes())
             self._matrix = mark, numbers, matrix
         return self._matrix[1:]
+
+
+def check_cancelled(cancel: threading.Event | None) -> None:
+    """Raise Cancelled if nobody waits any more."""
+    if cancel is not None and cancel.is_set():
+        raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
 
 
 def _fetch_rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

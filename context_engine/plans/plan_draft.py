@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 from context_engine.context import (
     BINDING_TYPES,
     Command,
+    KnowledgeEntry,
     ProjectKnowledge,
     PromptReference,
-    RememberedItem,
     find_commands,
 )
 from context_engine.errors import CallError
@@ -144,7 +144,7 @@ def _scope(request: PlanRequest, change: ChangeSet, team: ProjectKnowledge) -> P
     return PlanScope(included, request.chosen.exclude_paths, tuple(means), binding)
 
 
-def recall_rules(task: str, files: Sequence[str], team: ProjectKnowledge) -> list[RememberedItem]:
+def recall_rules(task: str, files: Sequence[str], team: ProjectKnowledge) -> list[KnowledgeEntry]:
     """Return the rules for these files, and decisions, that the task may touch. Commits are no rules."""
     found = team.recall(task, RECALLED_MAX, files or None) if team.recall else ()
     rules = [memory for memory in found if memory.type in BINDING_TYPES and not memory.place.startswith("@")]

@@ -12,9 +12,9 @@ from context_engine.context import (
     Command,
     EnhancedPrompt,
     EnhanceMode,
+    KnowledgeEntry,
     LikelyFile,
     PromptReference,
-    RememberedItem,
     SecondPassResult,
     build_bundle,
     build_enhanced_prompt,
@@ -205,7 +205,7 @@ def _sections(made: EnhancedPrompt) -> dict[str, Any]:
         "references": made.list_texts("references"),
         "likely_files": [drop_empty(pick_fields(file, "path place")) for file in made.list_items(LikelyFile)],
         "related": made.list_texts("related"),
-        "constraints": [_memory_row(memory, "id type title") for memory in made.list_items(RememberedItem)],
+        "constraints": [_memory_row(memory, "id type title") for memory in made.list_items(KnowledgeEntry)],
         "validation": [
             {"kind": command.kind, "command": command.text, "source": command.source}
             for command in made.list_items(Command)
@@ -215,7 +215,7 @@ def _sections(made: EnhancedPrompt) -> dict[str, Any]:
     }
 
 
-def _memory_row(one: "RememberedItem", names: str) -> dict[str, Any]:
+def _memory_row(one: "KnowledgeEntry", names: str) -> dict[str, Any]:
     return drop_empty({**pick_fields(one, names), "where": one.place})
 
 
@@ -246,7 +246,11 @@ class ReplyMeta(NamedTuple):
 def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
     """Render the bundle as one JSON object."""
     known = {
-        kind: [_memory_row(one, "id type title content score") for one in bundle.remembered if one.source == kind]
+        kind: [
+            _memory_row(one, "id type title content score")
+            for one in bundle.remembered
+            if one.is_memory == (kind == "memory")
+        ]
         for kind in ("memory", "discovery")
     }
     left_out = _left_out(bundle)

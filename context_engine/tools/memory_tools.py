@@ -35,8 +35,9 @@ from context_engine.tools.reply import (
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
+    from context_engine.context import KnowledgeEntry
     from context_engine.engine import Engine
-    from context_engine.memory import KnowledgeEntry, KnowledgeResult, MemoryRow, SimilarMemory
+    from context_engine.memory import MemoryEntry
 
 EXCERPT_CHARS = 240
 """Two or three lines: enough to recognize a memory."""
@@ -103,11 +104,11 @@ def add_memory(
     return Reply(compact_json({"ok": True} | row))
 
 
-def _similar_row(similar: "SimilarMemory") -> dict[str, Any]:
-    memory = similar.entry.memory
+def _similar_row(similar: "MemoryEntry") -> dict[str, Any]:
+    memory = similar.memory
     if memory is None:
-        return {"path": similar.entry.path}
-    row = {"id": memory.id, "title": memory.title, "score": round(similar.score, 3)}
+        return {"path": similar.path}
+    row = {"id": memory.id, "title": memory.title, "score": round(similar.score or 0.0, 3)}
     return drop_empty(row | {"excerpt": _excerpt(memory.content)})
 
 
@@ -151,20 +152,20 @@ def list_memories(
     return Reply(compact_json(head | drop_empty(notes) | {"memories": shown}))
 
 
-def _memory_row(row: "MemoryRow", *, full: bool) -> dict[str, Any]:
-    entry, memory, status = row.entry, row.entry.memory, row.status
+def _memory_row(entry: "MemoryEntry", *, full: bool) -> dict[str, Any]:
+    memory = entry.memory
     if memory is None:
-        return {"path": entry.path, "status": status.status, "error": status.why}
+        return {"path": entry.path, "status": entry.status, "error": entry.why}
     fields = {
         **pick_fields(memory, "id title category subtype priority"),
         "tags": list(memory.tags),
         **({"content": memory.content} if full else {"excerpt": _excerpt(memory.content)}),
         **pick_fields(memory, "created_at updated_at expires_at"),
-        "status": status.status,
-        "stale_reason": status.why,
+        "status": entry.status,
+        "stale_reason": entry.why,
         "linked_files": [link.path for link in memory.linked_files],
         **pick_fields(entry, "path version"),
-        "score": None if row.score is None else round(row.score, 3),
+        "score": None if entry.score is None else round(entry.score, 3),
     }
     extra = pick_fields(memory, "owner source evidence") | {"scope": entry.scope} if full else {}
     return drop_empty(fields | extra)
@@ -262,10 +263,9 @@ _ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "sourc
 """Fields that the upstream spec requires in each row, also when empty."""
 
 
-def _result_row(found: "KnowledgeResult") -> dict[str, Any]:
-    known: KnowledgeEntry = found.entry
+def _result_row(known: "KnowledgeEntry") -> dict[str, Any]:
     row = {
-        "project": found.project,
+        "project": known.project,
         "id": known.id,
         "type": known.type,
         "title": known.title if known.title not in known.content else "",
@@ -273,22 +273,21 @@ def _result_row(found: "KnowledgeResult") -> dict[str, Any]:
         "module": known.module,
         "session": None,
         "date": known.date,
-        "score": round(found.score, 3),
+        "score": round(known.score, 3),
         "source": known.source,
-        "status": found.status,
+        "status": known.status,
         "links": list(known.links),
         "applies_to": str(known.scope),
-        "stale_reason": found.why,
+        "stale_reason": known.why,
     }
     return {key: row[key] for key in row if row[key] or key in _ALWAYS}
 
 
-def _result_text(result: "KnowledgeResult") -> str:
+def _result_text(known: "KnowledgeEntry") -> str:
     """Format a paragraph: what it is, where it comes from, what it says."""
-    known = result.entry
     title = f" {escape_line(known.title)}" if known.title not in known.content else ""
-    status = f" · {result.status}" if result.status not in ("", "active") else ""
-    project = f"{result.project}:" if result.project else ""
+    status = f" · {known.status}" if known.status not in ("", "active") else ""
+    project = f"{known.project}:" if known.project else ""
     scope = f" · for {escape_line(str(known.scope))}" if str(known.scope) else ""
     return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{scope}{status}{title}\n{known.content}"
 

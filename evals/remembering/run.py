@@ -35,7 +35,7 @@ def main() -> None:
         asked = [
             (
                 recall.score_words(query_terms(text)),
-                recall.compute_similarity(text).cosines,
+                recall.compute_similarity(text)[0],
                 [numbers[each] for each in right],
             )
             for text, right in told["questions"].items()

@@ -16,7 +16,7 @@ import context_engine.context
 from context_engine.context.budget import estimate_max_tokens, find_symbol_at, widen_to_symbol
 from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
 from context_engine.context.localizer import glob_for_path
-from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
+from context_engine.context.project_knowledge import KnowledgeEntry, ProjectKnowledge
 from context_engine.context.related_files import find_partners
 from context_engine.engine import Engine
 from context_engine.index import live_index
@@ -203,8 +203,8 @@ def test_history_tells_what_changes_together(pool: Engine) -> None:
     assert found.sources["history"] == 1 and found.absent == ("memories",)
 
 
-def remembered(number: int, content: str = "Pools are drained at night.") -> RememberedItem:
-    return RememberedItem(f"mem_{number}", "memory", "decision", "Night", content, f"memories/{number}.md", 0.9)
+def remembered(number: int, content: str = "Pools are drained at night.") -> KnowledgeEntry:
+    return KnowledgeEntry(f"mem_{number}", "decision", "Night", content, "memory", f"memories/{number}.md", score=0.9)
 
 
 def test_what_is_remembered_stands_beside_the_code_and_never_takes_more_than_its_share(pool: Engine) -> None:
@@ -330,8 +330,8 @@ def test_only_the_surest_names_of_tests_count(source: str, tests: list[str], fou
 
 
 def test_a_discovery_is_shown_only_if_it_speaks_of_the_files_and_rules_and_memories_always(pool: Engine) -> None:
-    def remembered(source: Any, type: str, content: str) -> RememberedItem:  # noqa: A002 - the name of the field
-        return RememberedItem(content, source, type, "", content, "docs/decisions.md:4", 0.5)
+    def remembered(source: Any, type: str, content: str) -> KnowledgeEntry:  # noqa: A002 - the name of the field
+        return KnowledgeEntry(content, type, "", content, source, "docs/decisions.md", 4, score=0.5)
 
     items = [
         remembered("discovery", "decision", "The level that drain_pool returns is in liters."),

@@ -24,7 +24,7 @@ from context_engine.context.enhance import (
     check_rewrite,
     insert_prompt,
 )
-from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
+from context_engine.context.project_knowledge import KnowledgeEntry, ProjectKnowledge
 from context_engine.engine import Engine
 from context_engine.history import FileHistory
 from context_engine.history.commit_facts import CommitTable, HeadCommits
@@ -157,8 +157,8 @@ def test_history_may_rank_the_likely_files_anew(zoo: Engine) -> None:
 # -- what the team knows --
 
 
-def remembered(number: int, kind: str = "rule", content: str = "Never wake a cat.") -> RememberedItem:
-    return RememberedItem(f"mem_{number}", "memory", kind, "Cats", content, f"memories/{number}.md", 0.5)
+def remembered(number: int, kind: str = "rule", content: str = "Never wake a cat.") -> KnowledgeEntry:
+    return KnowledgeEntry(f"mem_{number}", kind, "Cats", content, "memory", f"memories/{number}.md", score=0.5)
 
 
 def test_rules_and_decisions_are_told_with_their_ids_and_facts_are_not(zoo: Engine) -> None:
@@ -176,7 +176,7 @@ def test_rules_and_decisions_are_told_with_their_ids_and_facts_are_not(zoo: Engi
     ]
     assert not told(zoo, "make it better", team=team).is_changed  # memories alone change no prompt
     many = ProjectKnowledge(recall=lambda _text, limit, _files=None: [remembered(n) for n in range(limit)])
-    assert len(told(zoo, "fix `feed_cat`", team=many).list_items(RememberedItem)) == CONSTRAINTS_MAX["light"]
+    assert len(told(zoo, "fix `feed_cat`", team=many).list_items(KnowledgeEntry)) == CONSTRAINTS_MAX["light"]
 
 
 def test_the_repositorys_own_commands_and_the_items_of_the_prompt_are_told(zoo: Engine) -> None:

@@ -54,8 +54,8 @@ def test_kills_while_memories_are_written_lose_nothing_said_and_leave_nothing_ha
         last += 1  # the one that nobody was told of may be there
         here = Remembering(root)
         listed = here.memories.list_page(MemoryQuery(status="all", limit=10**6))
-        assert [row.entry.path for row in listed.rows if row.entry.memory is None] == [], f"trial {trial}: half written"
-        found = {row.entry.memory.id: row.entry.memory for row in listed.rows if row.entry.memory}
+        assert [row.path for row in listed.rows if row.memory is None] == [], f"trial {trial}: half written"
+        found = {row.memory.id: row.memory for row in listed.rows if row.memory}
         for name, (what, number) in state.items():
             if what == "deleted":
                 assert name not in found, f"trial {trial}"

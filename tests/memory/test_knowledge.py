@@ -39,7 +39,7 @@ def ask(here: Remembering, query: str, **sought: object) -> KnowledgeResults:
 
 
 def places(found: KnowledgeResults) -> list[str]:
-    return [result.entry.place for result in found.results]
+    return [result.place for result in found.results]
 
 
 def test_questions_are_answered_by_what_the_repository_says_of_itself(here: Remembering) -> None:
@@ -53,7 +53,7 @@ def test_a_second_refresh_does_nothing_and_a_changed_file_is_asked_again(here: R
     assert here.learn(FILES) == 0
     assert ask(here, "amounts", limit=20) == before
     assert here.learn(FILES | {"AGENTS.md": "- Amounts are never shown raw.\n"}) == 1
-    assert "Amounts are never shown raw." in [each.entry.content for each in ask(here, "amounts").results]
+    assert "Amounts are never shown raw." in [each.content for each in ask(here, "amounts").results]
 
 
 def test_a_refresh_can_be_cancelled_and_goes_on_later(here: Remembering) -> None:
@@ -66,7 +66,7 @@ def test_a_refresh_can_be_cancelled_and_goes_on_later(here: Remembering) -> None
 
 
 def test_filters_come_before_the_ranking_and_work_together(here: Remembering) -> None:
-    assert {each.entry.type for each in ask(here, "amounts", type="issue").results} == {"issue"}
+    assert {each.type for each in ask(here, "amounts", type="issue").results} == {"issue"}
     assert places(ask(here, "amounts tokens", module="auth")) == ["src/auth/login.py:1@b1a3e"]
     assert places(ask(here, "amounts tokens", module="src/billing", type="issue")) == ["src/billing/tax.py:2@b1a3e"]
     assert ask(here, "amounts", module="auth", type="rule").total == 0
@@ -150,7 +150,7 @@ def test_what_is_stale_is_left_out_and_counted_unless_asked_for(here: Rememberin
     assert added.path not in places(found)
     assert found.left_out == 1
     assert "include_stale" in found.warnings[-1]
-    shown = {each.entry.place: each for each in ask(here, "amounts pass through", limit=20, include_stale=True).results}
+    shown = {each.place: each for each in ask(here, "amounts pass through", limit=20, include_stale=True).results}
     assert (shown[added.path].status, shown[added.path].why) == ("stale", "src/money.py changed")
     assert shown[added.path].score == pytest.approx(0.3)
 
@@ -166,9 +166,9 @@ def test_bundles_and_prompts_get_what_still_holds_about_a_text_of_any_length(her
 
 
 def test_issues_fade_and_rules_do_not(here: Remembering) -> None:
-    now = {each.entry.place: each.score for each in ask(here, "amounts", limit=20).results}
+    now = {each.place: each.score for each in ask(here, "amounts", limit=20).results}
     here.at("2027-05-20T12:00:00Z")  # 180 days on
-    later = {each.entry.place: each.score for each in ask(here, "amounts", limit=20).results}
+    later = {each.place: each.score for each in ask(here, "amounts", limit=20).results}
     assert later["src/billing/tax.py:2@b1a3e"] == pytest.approx(now["src/billing/tax.py:2@b1a3e"] / 2)
     assert later["AGENTS.md:3@c0ffeec0ffee"] == now["AGENTS.md:3@c0ffeec0ffee"]
 
@@ -178,7 +178,7 @@ def test_what_is_used_counts_a_little_more(tmp_path: Path) -> None:
     here = Remembering(tmp_path / "work", access=lambda path: float(path == "b.py"))
     here.learn({"a.py": "# TODO: twice the same", "b.py": "# TODO: twice the same"})
     first, second = ask(here, "twice the same").results
-    assert first.entry.paths == ("b.py",)
+    assert first.paths == ("b.py",)
     assert second.score < first.score <= second.score * 1.15
 
 

@@ -37,12 +37,12 @@ def here(tmp_path: Path) -> Remembering:
 def statuses(here: Remembering) -> dict[str, tuple[str, str]]:
     """Every memory with its standing, by the name of its file without its id."""
     rows = here.memories.list_page(MemoryQuery(status="all")).rows
-    return {row.entry.name.split("/")[1].split("--")[0]: (row.status.status, row.status.why) for row in rows}
+    return {row.name.split("/")[1].split("--")[0]: (row.status, row.why) for row in rows}
 
 
 def names(here: Remembering, **wanted: object) -> list[str]:
     rows = here.memories.list_page(replace(MemoryQuery(), **wanted)).rows
-    return [row.entry.memory.title if row.entry.memory else row.entry.name for row in rows]
+    return [row.memory.title if row.memory else row.name for row in rows]
 
 
 # -- adding ------------------------------------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ def test_what_is_similar_is_handled_as_asked(here: Remembering, on_similar: str,
     first = here.memories.add(CENTS)
     second = here.memories.add(NEARLY, on_similar=on_similar)
     assert second.action == action
-    assert [each.entry.memory.id for each in second.similar if each.entry.memory] == [first.id]
-    assert second.similar[0].score >= 0.8
+    assert [each.memory.id for each in second.similar if each.memory] == [first.id]
+    assert (second.similar[0].score or 0.0) >= 0.8
     assert len(here.files()) == files
     assert bool(second.warnings) == (on_similar == "warn")
     assert (second.id == first.id) == (action == "rejected")
@@ -132,7 +132,8 @@ def test_meaning_finds_what_other_words_say(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     here = Remembering(tmp_path / "work", embed=TextEmbedder("toy", same))
     here.memories.add(CENTS)
-    assert here.memories.add(replace(CENTS, content="Every euro is an integer of a hundred.")).similar[0].score > 0.99
+    similar = here.memories.add(replace(CENTS, content="Every euro is an integer of a hundred.")).similar
+    assert (similar[0].score or 0.0) > 0.99
 
 
 def test_what_is_superseded_says_by_whom_and_holds_again_when_that_is_deleted(here: Remembering) -> None:
@@ -175,7 +176,7 @@ def test_a_memory_that_mentions_names_is_stale_only_when_their_lines_change(here
     here.write("src/money.py", MONEY.replace("to_cents", "as_cents"))
     assert statuses(here)["cents"][0] == "stale"
     assert names(here, status="stale") == ["Cents"]
-    memory = here.memories.list_page(MemoryQuery(status="stale")).rows[0].entry.memory
+    memory = here.memories.list_page(MemoryQuery(status="stale")).rows[0].memory
     assert memory is not None
     here.memories.update(memory.id, {}, still_true=True)
     assert statuses(here)["cents"] == ("active", "")
@@ -393,7 +394,7 @@ def test_four_processes_add_fifty_each_and_all_are_found(here: Remembering) -> N
     assert here.memories.list_page(MemoryQuery(limit=200)).total == 200
     for number in range(4):
         for each in (0, 49):
-            best = here.memories.list_page(MemoryQuery(query=f"word{number}x{each}")).rows[0].entry.memory
+            best = here.memories.list_page(MemoryQuery(query=f"word{number}x{each}")).rows[0].memory
             assert best is not None
             assert f"word{number}x{each} " in best.content
     assert list((here.folder / FOLDER).rglob("*.tmp")) == []

@@ -9,8 +9,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine import timestamps
-from context_engine.memory.memory_checks import collect_terms, compare_terms, hash_content
-from context_engine.memory.memory_file import LinkedFile, Memory, format_file, parse_file, update_file
+from context_engine.memory.memory_file import (
+    LinkedFile,
+    Memory,
+    collect_terms,
+    compare_terms,
+    format_file,
+    hash_content,
+    parse_file,
+    update_file,
+)
 from context_engine.text.ids import CHANCE_BYTES, SLUG_CHARS_MAX, make_slug, short_id, uuid7
 
 PLAIN = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30).map(lambda text: " ".join(text.split()))

@@ -138,15 +138,15 @@ def test_a_text_is_embedded_once_and_a_text_that_went_is_forgotten(tmp_path: Pat
 
     recall = MemoryIndex(tmp_path / "recall.db", TextEmbedder("toy", toy))
     recall.put("s", {"a": (b"1", [item("one"), item("three")]), "b": (b"1", [item("one")])})
-    near = recall.compute_similarity("one").cosines
+    near = recall.compute_similarity("one")[0]
     assert sorted(asked) == ["one", "one", "three"]
     assert [near[number] for number in sorted(near)] == pytest.approx([1.0, near[2], 1.0])
     recall.put("s", {"c": (b"1", [item("four")])}, ["a"])
     asked.clear()
-    assert len(recall.compute_similarity("one").cosines) == 2
+    assert len(recall.compute_similarity("one")[0]) == 2
     assert asked == ["four", "one"]
     db = apsw.Connection(str(recall.path))
     assert db.execute("SELECT count(*) FROM vector").fetchall() == [(2,)]
     db.close()
     recall.close()
-    assert len(MemoryIndex(recall.path, TextEmbedder("another space", toy)).compute_similarity("one").cosines) == 2
+    assert len(MemoryIndex(recall.path, TextEmbedder("another space", toy)).compute_similarity("one")[0]) == 2

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
+from context_engine.context.project_knowledge import KnowledgeEntry, ProjectKnowledge
 from context_engine.engine import Engine
 from context_engine.history.commit_facts import HistoryFile
 from context_engine.history.file_history import FileHistory
@@ -290,8 +290,10 @@ def test_a_task_of_words_without_meaning_is_asked_about(tmp_path: Path, task: st
     assert made.plan.questions
 
 
-RULE = RememberedItem("dis_1", "discovery", "rule", "", "Never lock the gate of a cage by hours.", "AGENTS.md:3", 0.9)
-FACT = RememberedItem("mem_2", "memory", "facts", "", "The gate never locks on hours.", "m.md", 0.8)
+RULE = KnowledgeEntry(
+    "dis_1", "rule", "", "Never lock the gate of a cage by hours.", "discovery", "AGENTS.md", 3, score=0.9
+)
+FACT = KnowledgeEntry("mem_2", "facts", "", "The gate never locks on hours.", "memory", "m.md", score=0.8)
 
 
 def test_what_the_team_holds_to_binds_the_plan(zoo: Engine) -> None:

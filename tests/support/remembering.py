@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from context_engine import tools
+from context_engine.context import KnowledgeEntry
 from context_engine.index import ParsedFileCache, load_languages
 from context_engine.languages import Grammars
-from context_engine.memory.importers import KnowledgeEntry, import_file
+from context_engine.memory.importers import import_file
 from context_engine.memory.knowledge import IN_FILES, Knowledge
 from context_engine.memory.memories import Memories
 from context_engine.memory.memory_folder import LinkedFiles, MemoryFolder

@@ -116,7 +116,7 @@ def test_what_is_remembered_changed_or_forgotten_here_is_so_there(machine: OpenM
     here, there = machine("here"), machine("there")
     added = here.memories.add(MemoryDraft("decisions", "Money is counted in cents."))
     (row,) = there.memories.list_page(MemoryQuery(query="money")).rows
-    assert row.entry.memory and row.entry.memory.id == added.id
+    assert row.memory and row.memory.id == added.id
     there.memories.update(added.id, {"category": "facts"})
     assert [name.split("/")[0] for name in here.remembered()] == ["facts"]
     assert here.memories.add(MemoryDraft("facts", "Money is counted in cents.")).action == "duplicate"

@@ -15,7 +15,7 @@ import pytest
 from context_engine import tools
 from context_engine.context.assist import open_runner
 from context_engine.context.budget import estimate_max_tokens
-from context_engine.context.project_knowledge import ProjectKnowledge, RememberedItem
+from context_engine.context.project_knowledge import KnowledgeEntry, ProjectKnowledge
 from context_engine.engine import Engine
 from context_engine.tools.context_tools import enhance_prompt
 from context_engine.tools.tool import Call
@@ -104,8 +104,10 @@ def test_markdown_shows_the_same_files_for_reading(parcels: Engine) -> None:
 
 def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        RememberedItem("mem_1", "memory", "decisions", "Cents", "Money is counted in cents.", "memories/1.md", 0.9),
-        RememberedItem("dis_2", "discovery", "rule", "", "Weights are grams.", "AGENTS.md:4", 0.5),
+        KnowledgeEntry(
+            "mem_1", "decisions", "Cents", "Money is counted in cents.", "memory", "memories/1.md", score=0.9
+        ),
+        KnowledgeEntry("dis_2", "rule", "", "Weights are grams.", "discovery", "AGENTS.md", 4, score=0.5),
     ]
     monkeypatch.setattr(
         parcels.memory,
