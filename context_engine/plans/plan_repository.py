@@ -335,7 +335,7 @@ class PlanRepository:
 
     def drift(self, plan: Plan) -> PlanDrift:
         """Return what happened to the files of a plan since it was created."""
-        return self._tree.find_drift(plan)
+        return self._tree.find_drift(plan, self._ground.has_path)
 
     def history(self, which: str) -> tuple[tuple[PlanVersion, ...], tuple[str, ...]]:
         """Return the metadata of every version, newest first, and the damages. Raises: PlanNotFound."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +20,6 @@ import msgspec
 from context_engine.errors import (
     AccessFailed,
     Conflict,
-    ContextEngineError,
     InvalidArgument,
     NextStep,
     PreconditionFailed,
@@ -95,11 +93,11 @@ class PlanWorkTree:
         head = self._git.head()
         return (head.commit if head else "") or ""
 
-    def find_drift(self, plan: Plan) -> PlanDrift:
+    def find_drift(self, plan: Plan, has_path: Callable[[str], bool]) -> PlanDrift:
         """Find what happened to the files of a plan since it was created."""
         to_be_there = {path for step in plan.steps for path in (*step.files_to_modify, *step.files_to_delete)}
         made = {path for step in plan.steps for path in step.files_to_create}
-        missing = tuple(sorted(path for path in to_be_there - made if not self._exists(path)))
+        missing = tuple(sorted(path for path in to_be_there - made if not has_path(path)))
         if not plan.base_commit:
             why = "the plan names no commit it was created at: changes since then are unknown"
             return PlanDrift(missing, warnings=(why,))
@@ -152,12 +150,6 @@ class PlanWorkTree:
             names = filter(None, (*tracked.split(b"\0"), *map(os.fsencode, listing.result())))
         paths = (name.decode("utf-8", "replace") for name in names)
         return frozenset(path for path in paths if not path.startswith(f"{STATE_FOLDER}/"))
-
-    def _exists(self, path: str) -> bool:
-        with suppress(ContextEngineError):
-            self._root.rel(path)
-            return True
-        return False
 
     def _stamp(self, path: str) -> str:
         """Return the size and time of a file; empty when it is gone."""

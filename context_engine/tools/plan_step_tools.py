@@ -345,10 +345,9 @@ class FileChanges(ObjectListArg):
     def fields(self) -> dict[str, Any]:
         """Return the schema with fields, for a model that writes changes."""
         text = {"type": "string"}
-        known: dict[str, Any] = dict.fromkeys(("path", "content", "diff", "new_path", "base_sha"), text)
-        known["change_type"] = {"type": "string", "enum": list(CHANGE_TYPES)}
         edit = {"type": "object", "properties": {"old": text, "new": text}}
-        known["edits"] = {"type": "array", "items": edit}
+        others = {"change_type": text | {"enum": list(CHANGE_TYPES)}, "edits": {"type": "array", "items": edit}}
+        known = dict.fromkeys(CHANGE_FIELDS, text) | others
         return {"type": "array", "items": {"type": "object", "properties": known, "required": ["path", "change_type"]}}
 
     def read(self, name: str, value: Any) -> tuple[dict[str, Any], ...]:
