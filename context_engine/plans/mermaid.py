@@ -68,7 +68,7 @@ def draw_plan(
     """Draw the `dependencies` of a plan, its `progress` or its `gantt` chart, which begins at the day of `start`."""
     view = _DiagramView(plan, execution, label_chars)
     if kind == "gantt":
-        return _draw_gantt(plan, view, START if start is None else start, escape_label(plan.goal, label_chars))
+        return _draw_gantt(plan, view, START if start is None else start)
     members, legend = _color_by_state(view) if kind == "progress" else _color_critical_path(view)
     return view.draw_flowchart(members, legend, direction)
 
@@ -94,7 +94,7 @@ def _color_by_state(view: _DiagramView) -> tuple[dict[str, list[str]], str]:
     return members, legend
 
 
-def _draw_gantt(plan: Plan, view: _DiagramView, start: float, title: str) -> MermaidDiagram:
+def _draw_gantt(plan: Plan, view: _DiagramView, start: float) -> MermaidDiagram:
     """Draw each step after those it waits for, with unlimited hands. A day is a working day of eight hours."""
     hours = {step.uid: step.weight for step in plan.steps}
     drawn: set[str] = set()
@@ -111,7 +111,7 @@ def _draw_gantt(plan: Plan, view: _DiagramView, start: float, title: str) -> Mer
 
     lines = [
         "gantt",
-        f"  title {title or 'Plan'}",
+        f"  title {view.title}",
         "  dateFormat YYYY-MM-DD",
         "  axisFormat %m-%d",
         "  excludes weekends",
@@ -216,6 +216,7 @@ class _DiagramView:
     """
 
     def __init__(self, plan: Plan, execution: Execution, label_chars: int) -> None:
+        self.title = escape_label(plan.goal, label_chars) or "Plan"
         self.execution = execution
         self.states = {uid: _display_state(state) for uid, state in execution.steps.items()}
         self.drawn = build_graph(plan)

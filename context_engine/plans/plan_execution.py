@@ -1,7 +1,7 @@
 """Apply the changes of a step: preview them, write all of them or none, and verify the result.
 
-    result = executor.preview(step, changes)                   nothing is written, no step is moved
-    result = executor.apply(plan, execution, step, changes)    written and verified; the step continues
+    result = executor.preview(step, changes)                        nothing is written, no step is moved
+    result = executor.apply(step, changes, plan.id, state=state)    written and verified; the step continues
 
 The editing engine writes the files; undoing its edit is the rollback. A step is completed only when all its files
 were touched and every check passed. What cannot be checked never counts as passed. Only commands that the user
@@ -31,8 +31,8 @@ from context_engine.edit import (
 )
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
 from context_engine.model import ChangeObjections
-from context_engine.plans.model import Plan, PlanStep
-from context_engine.plans.plan_events import CompletionReport, Execution
+from context_engine.plans.model import PlanStep
+from context_engine.plans.plan_events import CompletionReport, StepState
 from context_engine.plans.step_tracking import StepTracker
 from context_engine.repo import run_program, size_and_mtime, summarize_output, without_secrets
 from context_engine.secrets import RedactedDocument, redact_file
@@ -238,33 +238,33 @@ class PlanExecutor:
 
     def apply(
         self,
-        plan: Plan,
-        execution: Execution,
         step: PlanStep,
         changes: Sequence[FileEdit],
+        plan_id: str,
         *,
+        state: StepState,
         level: Level = "syntax",
         strict: bool = False,
         session: str = "",
         cancel: threading.Event | None = None,
     ) -> ExecutionResult:
-        """Write the changes, all or none, and verify them until `cancel` is set.
+        """Write the changes, all or none, and verify them until `cancel` is set. `state` is what the step is now.
 
         Raises: as `preview`, and before anything is written NeedsApproval, PreconditionFailed and Conflict as a start
         does.
         """
         before = self.preview(step, changes, strict=strict)
-        is_started = execution.steps[step.uid].status != "in_progress"
+        is_started = state.status != "in_progress"
         if is_started:
-            self._tracking.start(plan.id, step.uid, actor=session)
-        actor = "" if is_started else execution.steps[step.uid].actor
+            self._tracking.start(plan_id, step.uid, actor=session)
+        actor = "" if is_started else state.actor
         others = (f"the step was started by {actor}",) if actor not in ("", session) else ()
         try:
             receipt = self._edits.apply(changes, session=session, check_syntax=level != "none")
         except ContextEngineError:
             if is_started:  # nothing was written, so the step is given back as it was
                 with suppress(ContextEngineError):
-                    self._tracking.fail(plan.id, step.uid, release=True, actor=session)
+                    self._tracking.fail(plan_id, step.uid, release=True, actor=session)
             raise
         made = replace(
             before,
@@ -276,9 +276,9 @@ class PlanExecutor:
         )
         if made.remaining or not (made.verified.passed and made.verified.is_whole):
             return made
-        return self._complete(plan, made, session)
+        return self._complete(plan_id, made, session)
 
-    def _complete(self, plan: Plan, made: ExecutionResult, session: str) -> ExecutionResult:
+    def _complete(self, plan_id: str, made: ExecutionResult, session: str) -> ExecutionResult:
         evidence = []
         for check in made.verified.checks:
             command = check.name if check.kind == "tests" else f"{check.kind} {check.name}".strip()
@@ -289,7 +289,7 @@ class PlanExecutor:
             evidence=tuple(evidence),
         )
         try:
-            self._tracking.complete(plan.id, made.step.uid, report, actor=session)
+            self._tracking.complete(plan_id, made.step.uid, report, actor=session)
         except CallError as error:
             return replace(made, warnings=(*made.warnings, f"the step stays in progress: {error.message}"))
         return replace(made, completed=True)

@@ -448,7 +448,7 @@ def execute_plan(
         planned = [edit for change in changes for edit in _plan_change(engine.edits, change)]
         if apply_changes:
             checks: dict[str, Any] = {"level": verify, "strict": strict, "session": call.session, "cancel": call.cancel}
-            done = executor.apply(state.plan, state.execution, step, planned, **checks)
+            done = executor.apply(step, planned, state.plan.id, state=state.execution.steps[step.uid], **checks)
         else:
             done = executor.preview(step, planned, strict=strict)
         reply |= {"ok": done.verified.passed, "results": [_result_row(state.plan, done, apply_changes)]}
