@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from context_engine.context.budget import estimate_max_tokens
+from context_engine.context.budget import count_beginning, estimate_max_tokens
 from context_engine.errors import HostError, InvalidArgument
 from context_engine.secrets import redact
 from context_engine.text import ParseError, read_json
@@ -185,13 +185,7 @@ def truncate_text(text: str, tokens_max: int) -> str:
     """Return the longest beginning of a text within a token budget, with a mark where it was cut."""
     if estimate_max_tokens(text) <= tokens_max:
         return text
-    fits, too_many = 0, len(text)
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if estimate_max_tokens(text[:middle] + CUT_MARK) <= tokens_max:
-            fits = middle
-        else:
-            too_many = middle
+    fits = count_beginning(len(text), lambda count: estimate_max_tokens(text[:count] + CUT_MARK) <= tokens_max)
     return text[:fits] + CUT_MARK
 
 

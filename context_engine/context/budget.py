@@ -14,6 +14,7 @@ r"""PURE. Token budgets: an upper bound for the tokens of a text, and the lines 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -88,6 +89,15 @@ def _foreign_tokens(character: str) -> float:
     if character < "\u0800":  # letters of Europe and its neighbors
         return 1.0
     return 1.5 if character < "\U00010000" else 2.5  # above that, UTF-8 needs four bytes
+
+
+def count_beginning(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest count up to `most` that fits; a larger one never fits if a smaller one does not.
+
+    >>> count_beginning(9, lambda count: len("x" * count) <= 5)
+    5
+    """
+    return bisect_left(range(1, most + 1), True, key=lambda count: not fits(count))
 
 
 # -- symbols around a place -------------------------------------------------------------------------------------------

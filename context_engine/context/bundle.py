@@ -21,6 +21,7 @@ from context_engine.context.budget import (
     SelectedLines,
     SnippetOption,
     SnippetPacker,
+    count_beginning,
     estimate_max_tokens,
     find_symbol_at,
     order_by_value,
@@ -240,17 +241,7 @@ def _select_entries(
 
 def _build_longest(entries: Sequence[_Entry], builder: _BundleBuilder, excess: Callable[[Bundle], int]) -> Bundle:
     """Return the bundle of the longest beginning that fits; an empty one if not even the first entry fits."""
-    count = len(entries)
-    while count:
-        bundle = builder.build(entries[:count])
-        over = excess(bundle)
-        if over <= 0:
-            return bundle
-        # prices say how many entries to drop before the next try
-        while count and over > 0:
-            count -= 1
-            over -= entries[count].price
-    return builder.build(())
+    return builder.build(entries[: count_beginning(len(entries), lambda n: excess(builder.build(entries[:n])) <= 0)])
 
 
 # -- opening files ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from context_engine.context.assist import BriefSection, SecondPass, build_brief, truncate_text
-from context_engine.context.budget import estimate_max_tokens
+from context_engine.context.budget import count_beginning, estimate_max_tokens
 from context_engine.context.commands import Command, detect_commands
 from context_engine.context.localizer import GatherRequest, locate_files
 from context_engine.context.name_lookup import PromptReference, resolve_names
@@ -146,9 +146,8 @@ def build_enhanced_prompt(
     checks = [first_of_kind[kind] for kind in CHECKED_KINDS[mode] if kind in first_of_kind]
     lines += (PromptLine("validation", command, f"{command.kind}: {command}") for command in checks)
     lines += (PromptLine("done_when", item, item) for item in question.items)
-    kept = list(lines)
-    while kept and estimate_max_tokens(_format_facts(kept)) > ADDED_TOKENS_MAX[mode]:
-        kept.pop()
+    most = ADDED_TOKENS_MAX[mode]
+    kept = lines[: count_beginning(len(lines), lambda count: estimate_max_tokens(_format_facts(lines[:count])) <= most)]
     text = prompt + _format_facts(kept) if kept else prompt
     return EnhancedPrompt(text, prompt, question.objective, tuple(kept), references, len(lines) - len(kept), warnings)
 

@@ -5,7 +5,7 @@ for "not given". All of these are accepted. An error about any other value names
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,6 +33,7 @@ LIMITS = frozenset(("minimum", "maximum", "minLength", "maxLength"))
 """The fields of a schema that a list of tools leaves out: a client pays for them in every request."""
 MALFORMED = "malformed"
 """Marks, in an error's details, an error that an upstream spec wants at the protocol level (JSON-RPC -32602)."""
+_LINES = re.compile(r"\s*(\d{1,9})\s*(?:[-:,]\s*(\d{1,9})\s*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,27 @@ def read_objects(
 
 
 @dataclass(frozen=True, slots=True)
+class LineRangeArg(ArgumentType):
+    """A range of lines, both ends included; empty for none."""
+
+    def read(self, name: str, value: Any) -> LineSpan:
+        """Accept an object with `start` and `end`, a pair, "10-20", or one line."""
+        value = parse_json_text(value)
+        ends: Sequence[Any] = ()
+        if isinstance(value, Mapping):
+            ends = [value.get("start"), value.get("end")] if set(value) <= {"start", "end"} else ()
+        elif isinstance(value, list | tuple):
+            ends = value
+        elif isinstance(value, int) and not isinstance(value, bool):
+            ends = [value, value]
+        elif match := _LINES.fullmatch(value if isinstance(value, str) else ""):
+            ends = [match[1], match[2] or match[1]]
+        if len(ends) != 2 or None in ends:
+            raise argument_error(name, "is not a line range", 'Write {"start": 10, "end": 20}, or "10-20".')
+        return LineSpan(*(IntegerArg("", -ENDLESS, ENDLESS).read(name, end) for end in ends))
+
+
+@dataclass(frozen=True, slots=True)
 class LineRangesArg(ArgumentType):
     """A list of line ranges, each an object with `start` and `end`. The tool checks whether a file has those lines."""
 
@@ -257,13 +279,8 @@ class LineRangesArg(ArgumentType):
 
     def read(self, name: str, value: Any) -> tuple[LineSpan, ...]:
         """Accept a list, JSON text of one, or a single range; the numbers may be texts."""
-        example, line = f'Write {name}: [{{"start": 10, "end": 20}}].', IntegerArg("", -ENDLESS, ENDLESS)
-        spans = []
-        for ends in read_objects(name, value, self.most, example):
-            if set(ends) != {"start", "end"}:
-                raise argument_error(name, "contains an entry that is not a line range", example)
-            spans.append(LineSpan(line.read(f"{name}.start", ends["start"]), line.read(f"{name}.end", ends["end"])))
-        return tuple(spans)
+        listed = read_objects(name, value, self.most, f'Write {name}: [{{"start": 10, "end": 20}}].')
+        return tuple(LineRangeArg("").read(name, ends) for ends in listed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,17 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.reply import Repeat, fence_for, find_shown, list_shown, note_lines, pick_fields, reply_size
+from context_engine.tools.reply import (
+    Excludes,
+    Includes,
+    Repeat,
+    fence_for,
+    find_shown,
+    list_shown,
+    note_lines,
+    pick_fields,
+    reply_size,
+)
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -50,9 +60,6 @@ KNOWLEDGE_WAIT_S = 0.3
 """Longest wait of a bundle for history and memories that were never read: its code matters more."""
 MS_MAX = 99_999
 """Counted instead of the time taken, so that the token count does not depend on it."""
-
-Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
-Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 
 
 @tool(

@@ -4,18 +4,17 @@ Agents know other editors, so the field names of those are accepted as well. An 
 position, "edit 2: targt is unknown": an edit that is only half understood must not be made.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from context_engine.edit import BYTES_MAX, AnyEdit, Edit, Fuzzy, LineEdit, Place, SymbolEdit
-from context_engine.text import LineSpan, suggest_nearest
+from context_engine.text import suggest_nearest
 from context_engine.tools.arguments import (
-    ENDLESS,
     ArgumentType,
     BooleanArg,
     IntegerArg,
+    LineRangeArg,
     ObjectListArg,
     TextArg,
     argument_error,
@@ -41,7 +40,6 @@ ALIASES = {
     "file_path": "path",
 }
 """Other words for the fields of an edit."""
-_LINES = re.compile(r"\s*(\d{1,9})\s*(?:[-:,]\s*(\d{1,9})\s*)?")
 PLACES: Mapping[str, Place] = {"replace": "replace", "insert_before": "before", "insert_after": "after"}
 """The edits of a definition, and where each puts its text."""
 SYMBOL = frozenset({"symbol", "insert_before", "insert_after"})
@@ -61,27 +59,6 @@ class ContentArg(ArgumentType):
         if not isinstance(value, str):
             raise argument_error(name, "must be a text, exactly as it goes into the file", "Send it as one string.")
         return TextArg("", most=BYTES_MAX).read(name, value)
-
-
-@dataclass(frozen=True, slots=True)
-class LineRangeArg(ArgumentType):
-    """A range of lines, both ends included; empty for none."""
-
-    def read(self, name: str, value: Any) -> LineSpan:
-        """Accept an object with `start` and `end`, a pair, "10-20", or one line."""
-        value = parse_json_text(value)
-        ends: Sequence[Any] = ()
-        if isinstance(value, Mapping):
-            ends = [value.get("start"), value.get("end")] if set(value) <= {"start", "end"} else ()
-        elif isinstance(value, list | tuple):
-            ends = value
-        elif isinstance(value, int) and not isinstance(value, bool):
-            ends = [value, value]
-        elif match := _LINES.fullmatch(value if isinstance(value, str) else ""):
-            ends = [match[1], match[2] or match[1]]
-        if len(ends) != 2 or None in ends:
-            raise argument_error(name, "is not a line range", 'Write {"start": 10, "end": 20}, or "10-20".')
-        return LineSpan(*(IntegerArg("", -ENDLESS, ENDLESS).read(name, end) for end in ends))
 
 
 @dataclass(frozen=True, slots=True)

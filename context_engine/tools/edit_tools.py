@@ -25,7 +25,7 @@ from context_engine.tools.edit_arguments import (
     build_edit,
     read_edit,
 )
-from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, clip_line, count_fitting, join_first, keep_fitting
+from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, add_text, clip_line, join_first, keep_fitting
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -322,11 +322,7 @@ def _preview(receipt: "EditResult", chars_max: int, *, as_json: bool) -> str:
         diff = redact_diff(planned.preview(file.path), _texts(planned), file.path)
         lines += diff.removesuffix("\n").split("\n")
     if as_json:
-        fields = _edited_fields(receipt)
-        room = chars_max - NOTE_CHARS - len(compact_json(fields))
-        count = count_fitting(map(compact_json, lines), chars_max=room)
-        left = {"lines_left_out": len(lines) - count or None}
-        return compact_json(fields | {"diff": "\n".join(lines[:count])} | drop_empty(left))
+        return compact_json(add_text(_edited_fields(receipt), "diff", lines, chars_max))
     heads = [_line(file.path, _places(file), file.syntax) for file in receipt.files]
     summary = ["dry run: nothing was written", *heads, *_notes(receipt)]
     room = chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary)

@@ -43,7 +43,7 @@ from context_engine.tools.fragment_selection import (
     shorten_lines,
     suggest_symbols,
 )
-from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, clip_line, count_fitting, reply_size
+from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, clip_line, count_fitting, count_rest, reply_size
 from context_engine.tools.symbol_tools import format_outline
 
 if TYPE_CHECKING:
@@ -296,8 +296,7 @@ def _cut_block(text: str, tokens_max: float) -> str:
     lines = text.split("\n")
     fitting = list(accumulate(weigh_tokens(f"{line}\n") for line in lines))
     count = max(1, bisect_right(fitting, tokens_max))
-    rest = [f"… {format_count(len(lines) - count, 'more line')}: raise the budget"] if count < len(lines) else []
-    return "\n".join([*lines[:count], *rest])
+    return "\n".join([*lines[:count], *count_rest(len(lines) - count, ": raise the budget", "line")])
 
 
 def _lines_of(fragment: Fragment, bodies: Sequence[FragmentBody]) -> Sequence[str]:
@@ -350,10 +349,8 @@ def format_tree(
     rows.reverse()
     count = count_fitting(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
     shown = sum(not entry.hidden_items for entry in entries[:count])
-    lines = [f"{escape_line(path)} · {format_count(shown, 'item')}", *rows[:count]]
-    if count < len(rows):
-        lines.append(f"… {format_count(len(rows) - count, 'more line')}: list a folder of it, or lower depth.")
-    return "\n".join(lines)
+    rest = count_rest(len(rows) - count, ": list a folder of it, or lower depth.", "line")
+    return "\n".join([f"{escape_line(path)} · {format_count(shown, 'item')}", *rows[:count], *rest])
 
 
 def _label(entry: TreeEntry, *, sizes: bool) -> str:

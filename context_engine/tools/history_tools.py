@@ -1,14 +1,14 @@
 """A tool that answers from git: the commits that changed a path, wrote some lines or a symbol; or one commit."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine.errors import FileNotFound, InvalidArgument, InvalidPath
 from context_engine.text import LineSpan, compact_json, drop_empty, escape_controls, escape_line, format_count
 from context_engine.timestamps import format_timestamp
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
-from context_engine.tools.reply import NOTE_CHARS, Listing, count_fitting, keep_fitting, pick_fields, reply_size
+from context_engine.tools.reply import NOTE_CHARS, Listing, add_text, count_rest, keep_fitting, pick_fields
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def history(
     commits, as_json = CodeHistory(engine.git, engine.files.root), format == "json"
     asked, chars_max = _resolve(engine, target.strip()), engine.settings.result_chars_max
     if asked.commit:
-        return Reply((_commit_json if as_json else _commit_text)(commits, asked.commit, diff, chars_max))
+        shown = list(map(escape_controls, commits.read_diff(asked.commit))) if diff else []
+        return Reply(_show_commit(commits, asked.commit, shown, chars_max, as_json=as_json))
     notes: dict[str, Any] = {"note": asked.note}
     if asked.span:
         found = commits.find_origins(asked.path, asked.span)
@@ -152,37 +153,21 @@ def _message_text(commit: Mapping[str, Any]) -> str:
 
 def _body(commit: Mapping[str, Any], most: int) -> list[str]:
     lines = [f"    {escape_line(line)}" for line in commit["body"].split("\n") if line.strip()]
-    rest = [f"    … {format_count(len(lines) - most, 'more line')}"] if len(lines) > most else []
-    return [*lines[:most], *rest]
+    return [*lines[:most], *(f"    {rest}" for rest in count_rest(len(lines) - most, noun="line"))]
 
 
-def _commit_json(commits: "CodeHistory", commit: str, with_diff: bool, chars_max: int) -> str:
-    (message,) = commits.read_commits([commit])
-    files = [
-        drop_empty(pick_fields(file, "path was")) | pick_fields(file, "added removed")
-        for file in commits.list_files(commit)
-    ]
-    row = {"target": commit, "commits": [_message_row(message)], "files": files[:FILES_SHOWN]}
-    diff = _diff_lines(commits, commit, with_diff)
-    count = count_fitting(map(compact_json, diff), chars_max=chars_max - NOTE_CHARS - reply_size(compact_json(row)))
-    return compact_json(
-        row | drop_empty({"diff": "\n".join(diff[:count]), "lines_left_out": len(diff) - count or None})
-    )
-
-
-def _commit_text(commits: "CodeHistory", commit: str, with_diff: bool, chars_max: int) -> str:
+def _show_commit(commits: "CodeHistory", commit: str, diff: Sequence[str], chars_max: int, *, as_json: bool) -> str:
     (message,) = commits.read_commits([commit])
     row, files = _message_row(message), commits.list_files(commit)
+    if as_json:
+        listed = [drop_empty(pick_fields(file, "path was")) | pick_fields(file, "added removed") for file in files]
+        fields = {"target": commit, "commits": [row], "files": listed[:FILES_SHOWN]}
+        return compact_json(add_text(fields, "diff", diff, chars_max) if diff else fields)
     lines = [f"{row['hash']} {row['date']} {escape_line(row['author'])}", escape_line(row["subject"])]
     lines += [*_body(row, BODY_LINES_SHOWN), format_count(len(files), "file")]
     for file in files[:FILES_SHOWN]:
         was = f" (was {escape_line(file.was)})" if file.was else ""
         counts = "binary" if file.added < 0 else f"+{file.added} -{file.removed}"
         lines.append(f"  {escape_line(file.path)}{was} {counts}")
-    if len(files) > FILES_SHOWN:
-        lines.append(f"  … {len(files) - FILES_SHOWN:,} more")
-    return "\n".join(keep_fitting([*lines, *_diff_lines(commits, commit, with_diff)], chars_max - NOTE_CHARS))
-
-
-def _diff_lines(commits: "CodeHistory", commit: str, with_diff: bool) -> list[str]:
-    return list(map(escape_controls, commits.read_diff(commit))) if with_diff else []
+    lines += [f"  {rest}" for rest in count_rest(len(files) - FILES_SHOWN)]
+    return "\n".join(keep_fitting([*lines, *diff], chars_max - NOTE_CHARS))

@@ -27,6 +27,7 @@ from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, I
 from context_engine.tools.reply import (
     Listing,
     count_fitting,
+    count_rest,
     cut_to_size,
     describe_empty_list,
     pick_fields,
@@ -306,8 +307,8 @@ def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     for kind, title in TITLES.items():
         if section := [row for row, item in zip(rows[:count], known, strict=False) if item.type == kind]:
             lines += [f"## {title}", "", *section, ""]
-    if count < len(known):
-        lines += ["", f"… {len(known) - count:,} more: search_memory finds them by words."]
+    if rest := count_rest(len(known) - count, ": search_memory finds them by words."):
+        lines += ["", *rest]
     return "\n".join(lines).strip() or (
         "No rules or decisions are known yet. They come from AGENTS.md, CONTRIBUTING.md and the like, decision records "
         "and breaking commits; add_memory adds one."

@@ -24,7 +24,7 @@ from context_engine.text import (
     score_lines,
     shorten_line,
 )
-from context_engine.tools.arguments import BooleanArg
+from context_engine.tools.arguments import BooleanArg, TextListArg
 from context_engine.tools.tool import Call, Reply
 
 NOTE_CHARS = 600
@@ -101,11 +101,27 @@ def add_rows(
     return {**fields, name: shown, **left}
 
 
+def add_text(fields: Mapping[str, Any], name: str, lines: Sequence[str], chars_max: int) -> dict[str, Any]:
+    """Return the fields of a reply with one text of the lines that fit; `lines_left_out` counts the others."""
+    room = chars_max - NOTE_CHARS - reply_size(compact_json(fields))
+    count = count_fitting(map(compact_json, lines), chars_max=room)  # quotes count for the line feeds between them
+    return {**fields, name: "\n".join(lines[:count])} | drop_empty({"lines_left_out": len(lines) - count or None})
+
+
 def keep_fitting(lines: Sequence[str], chars_max: int, advice: str = "", noun: str = "line") -> list[str]:
     """Return the lines that fit, and a last one that counts the others and says how to see them."""
     count = count_fitting(lines, chars_max=chars_max)
-    rest = [f"… {format_count(len(lines) - count, f'more {noun}')} did not fit{advice}"] if count < len(lines) else []
-    return [*lines[:count], *rest]
+    return [*lines[:count], *count_rest(len(lines) - count, advice, noun)]
+
+
+def count_rest(left: int, advice: str = "", noun: str = "") -> list[str]:
+    """Return the line that says what a text leaves out and how to see it; none if everything is shown.
+
+    >>> count_rest(3, ": raise the budget", "line"), count_rest(1_200), count_rest(0)
+    (['… 3 more lines: raise the budget'], ['… 1,200 more'], [])
+    """
+    what = format_count(left, f"more {noun}") if noun else f"{left:,} more"
+    return [f"… {what}{advice}"] if left > 0 else []
 
 
 class Listing(NamedTuple):
@@ -128,10 +144,8 @@ class Listing(NamedTuple):
         notes = drop_empty(self.notes)
         if as_json:
             return Reply(compact_json(add_rows({**self.fields, **notes}, self.name, list(self.rows), chars_max)))
-        lines = list(self.lines)
-        count = count_fitting(lines, chars_max=chars_max - NOTE_CHARS)
-        rest = [f"… {len(lines) - count:,} more{self.more}"] if count < len(lines) else []
-        return Reply("\n".join([self.head, *lines[:count], *rest, *note_lines(notes)]))
+        lines = keep_fitting(list(self.lines), chars_max - NOTE_CHARS, self.more, noun="")
+        return Reply("\n".join([self.head, *lines, *note_lines(notes)]))
 
 
 def note_lines(notes: Mapping[str, Any]) -> list[str]:
@@ -312,6 +326,8 @@ def _stems(query: str) -> tuple[str, ...]:
 # A tool that reads a place by its path only adds: its caller wants to see it.
 
 Repeat = Annotated[bool, BooleanArg("Show again what earlier replies showed.")]
+Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 
 
 def find_shown(call: Call, repeat: bool, *question: object) -> ShownLines:

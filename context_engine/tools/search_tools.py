@@ -11,6 +11,8 @@ from context_engine.text import LineSpan, compact_json, drop_empty, escape_line,
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import (
     NOTE_CHARS,
+    Excludes,
+    Includes,
     Repeat,
     clip_line,
     cut_excerpt,
@@ -50,8 +52,6 @@ USE_NEAR_TAGS = "Use one of near_tags, or leave tags out."
 _Row = Mapping[str, Any]
 """A place or a file, with the fields of the reply."""
 
-Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
-Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 Kinds = Annotated[tuple[str, ...], TextListArg("Only these kinds.", CHUNK_KINDS)]
 Tags = Annotated[tuple[str, ...], TextListArg("Must have all: language, path part, #tag.")]
 

@@ -13,6 +13,7 @@ from context_engine.tools.reply import (
     add_rows,
     clip_line,
     count_fitting,
+    count_rest,
     join_headline,
     pick_fields,
 )
@@ -91,10 +92,8 @@ def find_symbol(
     if not (outline or name.strip()):
         raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
     if outline:
-        return Reply(format_outline(engine.symbols.outline(outline), engine.settings.result_chars_max))
-    engine.search.hurry(name)
-    found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
-    return _list_definitions(found).write(engine.settings.result_chars_max, as_json=False)
+        return symbols.run(engine, Call(), path=outline, relation="outline")
+    return symbols.run(engine, Call(), name, path=path, limit=limit, kind=kind)
 
 
 @tool(touches="nothing", instead="grep_codebase")
@@ -112,10 +111,7 @@ def trace(
     """
     if bool(symbol.strip()) == bool(path.strip()):
         raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
-    if symbol.strip():
-        engine.search.hurry(symbol)
-    traced = engine.symbols.trace(symbol or path, direction, depth=depth, limit=STEPS_MAX, with_possible=possible)  # ty: ignore[invalid-argument-type] - Choice checked it
-    return _list_steps(traced, with_possible=possible).write(engine.settings.result_chars_max, as_json=False)
+    return symbols.run(engine, Call(), symbol, direction, path, STEPS_MAX, depth=depth, possible=possible)
 
 
 # -- definitions ------------------------------------------------------------------------------------------------------
@@ -218,9 +214,9 @@ def format_outline(outline: "FileOutline", chars_max: int) -> str:
         for depth, symbol in outline.symbols
     ]
     count = count_fitting(rows, chars_max=chars_max - NOTE_CHARS)
+    left = outline.symbols[count:]
     lines = [join_headline(outline.path, size, outline.language, number), *rows[:count]]
-    if left := outline.symbols[count:]:
-        lines.append(f"… {format_count(len(left), 'more symbol')} from line {left[0][1].span.first}")
+    lines += count_rest(len(left), f" from line {left[0][1].span.first}" if left else "", "symbol")
     return "\n".join([*lines, *(f"problem at line {line}: {message}" for line, message in outline.problems[:3])])
 
 

@@ -12,7 +12,7 @@ from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, Te
 from context_engine.search import hash_search, rank_files, select_page, sort_by_keywords
 from context_engine.text import compact_json, drop_empty, escape_line, format_count, format_cursor, parse_cursor
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.reply import NOTE_CHARS, note_lines, reply_size, take_fitting_rows
+from context_engine.tools.reply import NOTE_CHARS, count_rest, note_lines, reply_size, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def search_text(
         return Reply(compact_json(head | drop_empty({"cursor": cursor}) | _silence(scan)))
     many = len(scan.files) if scan.lines else scan.files_searched
     texts = (f"{format_count(scan.lines, 'match', 'matches')} in {format_count(many, 'file')}", *map(_file_text, rows))
-    rest = [f"… {more:,} more: cursor {cursor}"] if cursor else []
+    rest = count_rest(more, f": cursor {cursor}")
     return Reply("\n".join([*texts, *rest, *note_lines(_silence(scan))]))
 
 
