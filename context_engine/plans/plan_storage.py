@@ -127,18 +127,17 @@ class PlanStorage:
 
     def version_numbers(self, plan_id: str) -> tuple[int, ...]:
         """Return the numbers of the versions; empty if the plan does not exist."""
-        return self.records.versions(plan_id).numbers()
+        return self.records.numbers(plan_id)
 
     def read_version(self, plan_id: str, number: int) -> tuple[PlanVersion, Plan]:
         """Read a version and its plan. Raises: PlanNotFound, StorageCorrupt naming the file."""
-        versions = self.records.versions(plan_id)
-        data = versions.read(number)
+        data = self.records.read(plan_id, number)
         if data is None:
-            raise _unknown_version(plan_id, number, versions.numbers())
+            raise _unknown_version(plan_id, number, self.records.numbers(plan_id))
         try:
             return decode_version(data)
         except ValueError as error:
-            raise versions.corrupt_error(number, str(error)) from error
+            raise self.records.corrupt_error(plan_id, number, str(error)) from error
 
     def read_state(self, plan_id: str) -> PlanState:
         """Read the present state of a plan.
@@ -217,7 +216,7 @@ class PlanStorage:
 
         Raises: Conflict when that version exists, WriteFailed, DiskFull, StorageCorrupt.
         """
-        if not self.records.versions(version.plan_id).add(version.version, encode_version(version, plan)):
+        if not self.records.add(version.plan_id, version.version, encode_version(version, plan)):
             raise Conflict(
                 f"version {version.version} of {version.plan_id} was made by another process",
                 suggestion="Load the plan again and repeat the change on what is there now.",

@@ -195,50 +195,6 @@ class RecordFolder(_StoredRecords):
         self._files.remove_empty(name.rpartition("/")[0])
 
 
-class NumberedVersions:
-    """The versions of a record, each an immutable file. Any number of processes may use the same folder.
-
-    A version is written once: the second writer of a number gets False, and nothing is overwritten. `flush=False` gives
-    up surviving a power cut, for data that can be made again; `share` is set where a team shares them.
-    """
-
-    def __init__(self, files: StateFolder, *, flush: bool = True, share: PublishFiles | None = None) -> None:
-        """Create nothing until a version is added."""
-        self.folder = files.path
-        self._files = files
-        self._flush = flush
-        self._share = share
-
-    def numbers(self) -> tuple[int, ...]:
-        """Return the numbers of all versions, ascending."""
-        return tuple(sorted(int(match[1]) for file in self._files.names() if (match := _VERSION_NAME.fullmatch(file))))
-
-    def read(self, number: int) -> bytes | None:
-        """Return the content of a version; None when it is missing. Raises: StorageCorrupt, naming the file."""
-        data = self._files.read(version_file_name(number), bytes_max=VERSION_BYTES_MAX)
-        if isinstance(data, str):
-            raise self.corrupt_error(number, data)
-        return data
-
-    def corrupt_error(self, number: int, why: str) -> StorageCorrupt:
-        """Return the error for a version that differs from what was written."""
-        path = self.folder / version_file_name(number)
-        return StorageCorrupt(
-            f"{path.name} of {path.parent.name} is damaged: {why}",
-            suggestion="Restore this file from git or a backup; all other versions can be read.",
-            details={"path": str(path), "file": path.name},
-        )
-
-    def add(self, number: int, data: bytes) -> bool:
-        """Write a version; return False when the number is used. Raises: WriteFailed, DiskFull, StorageCorrupt."""
-        name = version_file_name(number)
-        if name in self._files.names():
-            return False
-        if self._share:
-            self._share({self.folder / name: data})
-        return self._files.create(name, data, flush=self._flush)
-
-
 def version_file_name(number: int) -> str:
     """Return the file name of a version.
 
@@ -258,10 +214,40 @@ class VersionedRecords(_StoredRecords):
         self._sync()
         return sorted(self._files.folders())
 
-    def versions(self, name: str) -> NumberedVersions:
-        """Return the versions of a record, whether it exists or not."""
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Return the numbers of all versions of a record, ascending."""
         self._sync()
-        return NumberedVersions(self._files.folder(name), flush=self._flush, share=self._share)
+        found = map(_VERSION_NAME.fullmatch, self._files.names(name))
+        return tuple(sorted(int(match[1]) for match in found if match))
+
+    def read(self, name: str, number: int) -> bytes | None:
+        """Return the content of a version; None when it is missing. Raises: StorageCorrupt, naming the file."""
+        self._sync()
+        data = self._files.read(f"{name}/{version_file_name(number)}", bytes_max=VERSION_BYTES_MAX)
+        if isinstance(data, str):
+            raise self.corrupt_error(name, number, data)
+        return data
+
+    def corrupt_error(self, name: str, number: int, why: str) -> StorageCorrupt:
+        """Return the error for a version that differs from what was written."""
+        file = version_file_name(number)
+        return StorageCorrupt(
+            f"{file} of {name} is damaged: {why}",
+            suggestion="Restore this file from git or a backup; all other versions can be read.",
+            details={"path": str(self.folder / name / file), "file": file},
+        )
+
+    def add(self, name: str, number: int, data: bytes) -> bool:
+        """Write a version, which never changes; return False when the number is used.
+
+        Raises: WriteFailed, DiskFull, StorageCorrupt; with a team StoreUnavailable, StoreUnusable.
+        """
+        self._sync()
+        file = version_file_name(number)
+        if file in self._files.names(name):
+            return False
+        self._publish({self.folder / name / file: data})
+        return self._files.create(f"{name}/{file}", data, flush=self._flush)
 
     def log(self, name: str) -> EventLog:
         """Return the log of a record, whether it exists or not."""

@@ -13,8 +13,7 @@ import pytest
 
 from context_engine.errors import StorageCorrupt
 from context_engine.storage import records as records_module
-from context_engine.storage.records import NumberedVersions, RecordFolder, VersionedRecords
-from context_engine.storage.state_folder import StateFolder
+from context_engine.storage.records import RecordFolder, VersionedRecords
 
 
 @pytest.fixture
@@ -67,35 +66,35 @@ def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(notes: Recor
 
 
 @pytest.fixture
-def versions(tmp_path: Path) -> NumberedVersions:
-    return NumberedVersions(StateFolder(tmp_path / "home").folder("plans/one"))
+def records(tmp_path: Path) -> VersionedRecords:
+    return VersionedRecords(tmp_path / ".context-engine", "plans")
 
 
 def test_a_damaged_file_is_named_and_the_others_are_read(
-    versions: NumberedVersions, monkeypatch: pytest.MonkeyPatch
+    records: VersionedRecords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records_module, "VERSION_BYTES_MAX", 1_000)
-    versions.add(1, b"x" * 1_001)
-    versions.add(2, b"sound")
+    records.add("one", 1, b"x" * 1_001)
+    records.add("one", 2, b"sound")
     with pytest.raises(StorageCorrupt, match=r"v0001\.json of one") as caught:
-        versions.read(1)
+        records.read("one", 1)
     assert caught.value.details["file"] == "v0001.json"
-    assert versions.read(2) == b"sound"
+    assert records.read("one", 2) == b"sound"
 
 
-def test_other_files_are_no_versions(versions: NumberedVersions) -> None:
-    versions.add(3, b"third")
+def test_other_files_are_no_versions(records: VersionedRecords) -> None:
+    records.add("one", 3, b"third")
     for name in ("v3.json", "v0004.json.tmp", "w0005.json", "v0006.txt", "PLAN.md", "v0007.JSON"):
-        (versions.folder / name).write_bytes(b"?")
-    assert versions.numbers() == (3,)
+        (records.folder / "one" / name).write_bytes(b"?")
+    assert records.numbers("one") == (3,)
 
 
 def _adding(home: Path, worker: int, count: int) -> None:
-    made = NumberedVersions(StateFolder(home).folder("one"), flush=False)
+    made = VersionedRecords(home, "plans", flush=False)
     for _ in range(count):
         number = 1
-        while not made.add(number, f"{worker}".encode()):
-            number = max(made.numbers(), default=0) + 1
+        while not made.add("one", number, f"{worker}".encode()):
+            number = max(made.numbers("one"), default=0) + 1
 
 
 def test_four_processes_that_add_as_fast_as_they_can_lose_none_and_overwrite_none(tmp_path: Path) -> None:
@@ -105,15 +104,10 @@ def test_four_processes_that_add_as_fast_as_they_can_lose_none_and_overwrite_non
         worker.start()
     for worker in workers:
         worker.join(60)
-    made = NumberedVersions(StateFolder(tmp_path).folder("one"))
-    assert made.numbers() == tuple(range(1, 101))
-    by_worker = [made.read(number) for number in made.numbers()]
+    made = VersionedRecords(tmp_path, "plans")
+    assert made.numbers("one") == tuple(range(1, 101))
+    by_worker = [made.read("one", number) for number in made.numbers("one")]
     assert all(by_worker.count(f"{worker}".encode()) == 25 for worker in range(4))
-
-
-@pytest.fixture
-def records(tmp_path: Path) -> VersionedRecords:
-    return VersionedRecords(tmp_path / ".context-engine", "plans")
 
 
 def settled(records: VersionedRecords) -> None:
@@ -124,7 +118,7 @@ def settled(records: VersionedRecords) -> None:
 
 
 def fill(records: VersionedRecords, name: str) -> None:
-    records.versions(name).add(1, b"{}")
+    records.add(name, 1, b"{}")
     log = records.log(name)
     log.append(log.read(), [{"kind": "made"}])
 
@@ -136,7 +130,7 @@ def test_a_stamp_tells_of_every_change_but_not_of_rest(records: VersionedRecords
     before = records.stamp("one", "v0001.json")
     assert before == records.stamp("one", "v0001.json") != ()
     for change in (
-        lambda: records.versions("one").add(2, b"{}"),
+        lambda: records.add("one", 2, b"{}"),
         lambda: records.log("one").append(records.log("one").read(), [{"kind": "opened"}]),
         lambda: (records.folder / "one" / "v0001.json").write_bytes(b"by lease"),
     ):
@@ -154,7 +148,7 @@ def test_what_was_put_away_can_be_moved_back_whole(records: VersionedRecords) ->
     second = records.move_to_trash("one", "today")
     assert first != second
     (records.folder / ".trash" / "one-today").rename(records.folder / "one")
-    assert records.versions("one").numbers() == (1,)
+    assert records.numbers("one") == (1,)
     assert len(records.log("one").read().events) == 1
 
 

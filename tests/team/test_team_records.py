@@ -384,7 +384,7 @@ def test_when_the_connection_is_lost_while_writing_nothing_is_written(tmp_path: 
     with records.writing(plan_id):
         sever(address)
         with pytest.raises(StoreUnavailable):
-            records.versions(plan_id).add(2, b"{}")
+            records.add(plan_id, 2, b"{}")
     assert here.files() == before
     here.steps.start("Cents", 1)
     here.shared_records.close()
