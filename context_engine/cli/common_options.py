@@ -105,9 +105,9 @@ def command_group(name: str, description: str) -> CommandApp:
     return app
 
 
-def resolve_root(root: Path | None, folder: Path | None = None) -> Path:
-    """Return the given workspace, else the one in CTX_ROOT, else the project around a folder, by default this one."""
-    folder = folder or Path.cwd()
+def resolve_root(root: Path | None) -> Path:
+    """Return the given workspace, else the one in CTX_ROOT, else the project around this folder."""
+    folder = Path.cwd()
     chosen = root or os.environ.get(ROOT_VARIABLE, "").strip()
     if chosen:
         found, reason = folder / Path(chosen).expanduser(), "--root" if root else ROOT_VARIABLE

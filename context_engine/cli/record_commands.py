@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from context_engine.cli.common_options import AsJson, Root, Yes, command_group, 
 from context_engine.cli.next_commands import name_commands
 from context_engine.cli.progress import ensure_index
 from context_engine.cli.screens import process_screen
+from context_engine.cli.tool_commands import Values
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.secrets import redact_file
 from context_engine.text import compact_json, drop_empty, ids_ending_with
@@ -33,8 +34,6 @@ FILES_SHOWN = 8
 
 plan_app = command_group("plan", "List, create, read and approve plans, and follow their progress.")
 memory_app = command_group("memory", "Read and write what the team knows.")
-
-Values = Mapping[str, Any]
 
 
 # -- how people name plans and memories -------------------------------------------------------------------------------

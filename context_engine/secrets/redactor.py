@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.secrets.redacted_text import (
-    LABEL_HEX,
     RedactedText,
     RedactionOptions,
     fingerprint,
@@ -63,16 +62,13 @@ class Redactor:
 
         @cache
         def values() -> Mapping[str, str]:
-            return {value: label for path, text in wholes for value, label in self._labeled_values(text, path)}
+            found: dict[str, str] = {}
+            for path, text in wholes:
+                for redaction in self.redact(text, path=path).redactions:
+                    found |= {text[start:stop]: redaction.replacement for start, stop in redaction.parts}
+            return found
 
         return lambda part: self.redact(replace_copies(part, values())).text if part else part
-
-    def _labeled_values(self, text: str, path: str) -> Iterator[tuple[str, str]]:
-        """Yield the secrets of a text with their labels, and each line of a secret of several lines."""
-        for secret in find_secrets(text, path=path, rules=self.rules()):
-            pieces = [text[start:stop] for start, stop in secret.parts]
-            label = f"[REDACTED:{secret.rule}:{self.fingerprint(''.join(pieces))[:LABEL_HEX]}]"
-            yield from ((piece, label) for piece in pieces)
 
     def find(self, text: str, path: str = "") -> tuple[DetectedSecret, ...]:
         """Return the secrets of a text, without those that are declared to be harmless."""
