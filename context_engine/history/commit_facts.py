@@ -20,11 +20,12 @@ from context_engine.index import translate_disk_errors
 from context_engine.model import Commit, CommitFileChange
 from context_engine.storage import make_private_folder, replace_private
 
-FORMAT = b"ctxhist2"
+FORMAT = b"ctxhist3"
 """Raise the digit when the columns change: files of other releases are then mined again.
 
 1 first layout
 2 subjects without secrets
+3 of a head only whether all its commits are known
 """
 LISTINGS_MAX = 8
 """Heads whose commits are cached: work trees and branches between which a user switches."""
@@ -37,12 +38,10 @@ Times = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class HeadCommits:
-    """The commits of one head, newest first, as rows of the facts. `missing` counts those not read yet."""
+    """The commits of one head, newest first, as rows of the facts; not complete while some may be added."""
 
     rows: Ints
-    missing: int = 0
-    has_older: bool = False
-    is_shallow: bool = False
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,8 +174,7 @@ def _pack(facts: CommitTable) -> dict[str, Any]:
         "is_gone": np.packbits(facts.is_gone).tobytes(),
         "names": _join_texts(facts.names),
         "heads": [
-            (head, listing.rows.astype("<i4").tobytes(), listing.missing, listing.has_older, listing.is_shallow)
-            for head, listing in facts.heads.items()
+            (head, listing.rows.astype("<i4").tobytes(), listing.is_complete) for head, listing in facts.heads.items()
         ],
     }
 
@@ -191,7 +189,7 @@ def _unpack(columns: dict[str, Any]) -> CommitTable:
         authors=_split_texts(columns["authors"]),
         is_gone=np.unpackbits(np.frombuffer(columns["is_gone"], np.uint8), count=len(ints["path"])).astype(bool),
         names=_split_texts(columns["names"]),
-        heads={head: HeadCommits(_ints(rows), *rest) for head, rows, *rest in columns["heads"]},
+        heads={head: HeadCommits(_ints(rows), is_complete) for head, rows, is_complete in columns["heads"]},
         **ints,
     )
 

@@ -46,14 +46,10 @@ class CochangedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """The history of one file.
-
-    `recent` counts its commits, each halved for every half-life that it is older than the newest of all.
-    """
+    """The history of one file."""
 
     path: str
     commits: int
-    recent: float
     last_at: int
     authors: tuple[tuple[str, int], ...]  # who committed and how often, most first
 
@@ -83,7 +79,7 @@ class FileHistory:
             return None
         commits = self._commits_of(file)
         last_at = int(self._at[commits].max())
-        return FileRecord(path, len(commits), float(self._recent[file]), last_at, self._authors_of(commits))
+        return FileRecord(path, len(commits), last_at, self._authors_of(commits))
 
     def list_cochanged(self, path: str, *, support: int = 2, confidence: float = 0.0) -> list[CochangedFile]:
         """Return the files that changed together with this one and still exist, most often first.
@@ -127,11 +123,11 @@ class FileHistory:
         found = np.flatnonzero((value > 0) & ~self._is_gone)
         return {self.paths[file]: float(value[file]) for file in found.tolist()}
 
-    def list_hot_files(self, limit: int) -> list[FileRecord]:
+    def list_hot_files(self, limit: int) -> list[str]:
         """Return the files that were changed most recently and often."""
         here = np.flatnonzero(~self._is_gone)
         order = sorted(here.tolist(), key=lambda file: (-self._recent[file], self.paths[file]))
-        return [record for file in order[:limit] if (record := self.record(self.paths[file]))]
+        return [self.paths[file] for file in order[:limit]]
 
     def recency(self, paths: Sequence[str]) -> Floats:
         """Return the decayed number of commits of each path; 0 for unknown ones."""

@@ -44,13 +44,11 @@ _NO_FILES = ("--no-patch",)
 class CommitListing:
     """The commits of a head, newest first, and what is missing from them.
 
-    `has_older`: there are more than requested. `is_shallow`: the clone was cut, and older commits are on another
-    machine. `reason` says why there are none; empty if there are.
+    `is_shallow`: the clone was cut, and older commits are on another machine. `reason` says why there are none.
     """
 
     head: str = ""
     hashes: tuple[str, ...] = ()
-    has_older: bool = False
     is_shallow: bool = False
     reason: str = ""
 
@@ -63,17 +61,17 @@ def list_commits(git: Git, *, most: int = COMMITS_MAX) -> CommitListing:
     if head.commit is None:
         return CommitListing(reason="there is no commit yet")
     try:
-        output = git.run("rev-list", "--no-merges", f"--max-count={most + 1}", head.commit, "--")
+        output = git.run("rev-list", "--no-merges", f"--max-count={most}", head.commit, "--")
     except (AccessFailed, UnsupportedHost) as error:
         return CommitListing(head.commit, reason=error.message)
     hashes = output.decode("ascii").split()
     cut = git.shallow_commits()
-    whole = tuple(name for name in hashes[:most] if name not in cut)
+    whole = tuple(name for name in hashes if name not in cut)
     if whole:
         reason = ""
     else:
         reason = "the clone is shallow and holds no whole commit" if cut else "there are only merges"
-    return CommitListing(head.commit, whole, len(hashes) > most, bool(cut), reason)
+    return CommitListing(head.commit, whole, bool(cut), reason)
 
 
 def read_commits(

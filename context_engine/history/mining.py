@@ -89,14 +89,13 @@ def _without_secrets(batch: list[Commit]) -> list[Commit]:
 
 
 def _is_settled(facts: CommitTable, head: str) -> bool:
-    """Return whether nothing can be added to what is known of a head; a shallow clone may have been deepened."""
-    listed = facts.heads.get(head)
-    return listed is not None and not listed.missing and not listed.is_shallow
+    """Return whether nothing can be added to what is known of a head."""
+    return head in facts.heads and facts.heads[head].is_complete
 
 
 def _add_head(facts: CommitTable, listed: CommitListing) -> CommitTable:
-    """Return the facts with the list of the head, without commits that are not read yet."""
+    """Return the facts with the list of the head, without commits that are not read yet; a clone may be deepened."""
     row = {name: number for number, name in enumerate(facts.hashes)}
     rows = np.array([row[name] for name in listed.hashes if name in row], np.int32)
-    missing = len(listed.hashes) - len(rows)
-    return facts.with_head(listed.head, HeadCommits(rows, missing, listed.has_older, listed.is_shallow))
+    is_complete = len(rows) == len(listed.hashes) and not listed.is_shallow
+    return facts.with_head(listed.head, HeadCommits(rows, is_complete))

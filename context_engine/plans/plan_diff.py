@@ -189,7 +189,7 @@ class Diffstat(NamedTuple):
 
 
 def compute_diffstat(plan: Plan, steps: Collection[PlanStep]) -> Diffstat:
-    """Return what steps are going to do with files. A file that is created and changed counts as created."""
+    """Return what steps are going to do with files. Of several things that steps do with one, deleting counts first."""
     number = plan.step_numbers()
     by_file: dict[str, dict[FileAction, list[int]]] = {}
     for step in steps:

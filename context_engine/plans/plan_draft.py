@@ -434,7 +434,7 @@ def _history_risks(path: str, sources: PlanSources) -> Iterator[PlanRisk]:
         lines = sources.code.symbols.outline(path).lines
     except CallError:
         lines = 0
-    if lines >= LONG_LINES and path in [getattr(hot, "path", "") for hot in past.list_hot_files(HOT_MAX)]:
+    if lines >= LONG_LINES and path in past.list_hot_files(HOT_MAX):
         issue = f"{path} has {lines:,} lines and is among the files that change most ({record.commits} commits)"
         yield PlanRisk(issue, "Keep the change small and merge it soon: others are changing the same file.")
     authors = [name for name, commits in record.authors if commits >= AUTHOR_COMMITS_MIN]

@@ -128,7 +128,7 @@ class ReviewWorkspace:
         """Return the files that change most; counted once for a history."""
         if history is not None and self._heat[0] is not history:
             count = max(1, int(len(history.paths) * HOT_SHARE))
-            self._heat = history, frozenset(file.path for file in history.list_hot_files(count))
+            self._heat = history, frozenset(history.list_hot_files(count))
         return self._heat[1] if history else frozenset()
 
     def make_reviewer(self, options: ReviewOptions) -> tuple[Reviewer, tuple[str, ...]]:

@@ -77,7 +77,7 @@ def review_changes(
     submission_id: Annotated[str, TextArg("As in next.", 0, ID_CHARS)] = "",
 ) -> Reply:
     """Review a diff: bugs, secrets, broken callers, unsafe calls. Only what is new on changed lines."""
-    began = time.perf_counter()
+    given, began = locals(), time.perf_counter()  # the arguments by name, the options among them
     if findings is not None or review_id:
         if findings is None or not review_id:
             raise InvalidArgument(
@@ -90,19 +90,7 @@ def review_changes(
         added = _AddedReview(review_id, merged=merged)
         return _review_reply(engine, "review_changes", merged.result, format, began, added)
     _check_diff(diff)
-    options = _build_options(
-        categories=categories,
-        confidence_threshold=confidence_threshold,
-        max_findings=max_findings,
-        changed_lines_only=changed_lines_only,
-        exclude_patterns=exclude_patterns,
-        custom_instructions=custom_instructions,
-        invariants_path=invariants_path,
-        analyzers=analyzers,
-        fail_on=fail_on,
-        allow_ids=allow_ids,
-        time_budget_s=time_budget_s,
-    )
+    options = _build_options(**{name: given[name] for name in OPTIONS})
     if wrong := [path for path, text in file_contexts.items() if not isinstance(text, str)]:
         step = 'Write {"path": "its new content"}.'
         raise InvalidArgument(f"file_contexts: the content of {wrong[0]!r} is not a text", suggestion=step)

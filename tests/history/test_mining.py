@@ -89,10 +89,10 @@ def test_a_clone_that_is_deepened_gains_what_it_lacked(repo: Path, file: History
     git(tmp_path, "clone", "--quiet", "--depth=2", f"file://{repo}", "shallow")
     miner = HistoryMiner(Git(shallow), file)
     mined = miner.mine()
-    assert (subjects(mined), mined.facts.heads[mined.head].is_shallow) == (["third"], True)
+    assert (subjects(mined), mined.facts.heads[mined.head].is_complete) == (["third"], False)
     git(shallow, "fetch", "--quiet", "--unshallow")
     mined = miner.mine()
-    assert (subjects(mined), mined.facts.heads[mined.head].is_shallow) == (["third", "second", "first"], False)
+    assert (subjects(mined), mined.facts.heads[mined.head].is_complete) == (["third", "second", "first"], True)
 
 
 def test_what_did_not_fit_into_the_time_is_read_the_next_time(
@@ -103,13 +103,13 @@ def test_what_did_not_fit_into_the_time_is_read_the_next_time(
     monkeypatch.setitem(git_log.read_commits.__kwdefaults__ or {}, "clock", lambda: next(ticks, 0.0))
     miner = HistoryMiner(Git(repo), file, seconds=10)
     mined = miner.mine()
-    assert (subjects(mined), mined.facts.heads[mined.head].missing) == (["third", "second"], 1)
+    assert (subjects(mined), mined.facts.heads[mined.head].is_complete) == (["third", "second"], False)
     assert subjects(miner.mine()) == ["third", "second", "first"]
 
 
-def test_only_the_newest_commits_count_and_it_says_so(repo: Path, file: HistoryFile) -> None:
+def test_only_the_newest_commits_count(repo: Path, file: HistoryFile) -> None:
     mined = HistoryMiner(Git(repo), file, most=2).mine()
-    assert (subjects(mined), mined.facts.heads[mined.head].has_older) == (["third", "second"], True)
+    assert subjects(mined) == ["third", "second"]
 
 
 def test_what_was_read_before_a_cancel_is_kept(repo: Path, file: HistoryFile, monkeypatch: pytest.MonkeyPatch) -> None:

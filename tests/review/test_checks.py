@@ -216,9 +216,10 @@ def test_a_call_that_was_wrong_before_is_nobodys_news() -> None:
 
 
 def test_an_import_of_a_file_that_is_not_there_is_found() -> None:
-    added = {
-        "src/cart.ts": ("", "import { a } from './prices';\nimport { b } from './sums';\nimport c from 'react';\n")
-    }
+    imports = (
+        "import { a } from './prices';\nimport { b } from './sums';\nimport c from 'react';\nimport d from '../..';\n"
+    )
+    added = {"src/cart.ts": ("", imports)}
     (note,) = across(change_checks.unresolved_import, added, {"src/sums.ts": "export const b = 1;\n"})
     assert (note.path, note.span.first) == ("src/cart.ts", 1)
     python = {"shop/cart.py": ("", "from .prices import a\nfrom .sums import b\nimport os\n")}

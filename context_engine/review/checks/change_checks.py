@@ -50,11 +50,10 @@ def _is_relative(source: FileVersion, target: str) -> bool:
 
 def _can_be_resolved(source: FileVersion, imported: Import, surroundings: ReviewContext) -> bool:
     target, paths, language = imported.target, surroundings.paths, source.language
-    if language is None or resolve_import(language, source.path, target, paths, imported.names):
+    names_folder = not target.strip("./")  # the package itself, or what a package.json says
+    if language is None or names_folder or resolve_import(language, source.path, target, paths, imported.names):
         return True
     if language.renames.dotted_modules:
-        if not target.strip("."):  # the package itself
-            return True
         # A part of the path that is a module, not a package, creates its content (`six.moves`).
         dots = target[: len(target) - len(target.lstrip("."))]
         parts = target.lstrip(".").split(".")
