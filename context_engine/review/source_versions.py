@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from context_engine.index import qualified_names, role_of
+from context_engine.index import qualified_names
 from context_engine.languages import (
     CaptureMatch,
     Captures,
@@ -40,6 +40,12 @@ PARSED_BYTES_MAX = 1_000_000
 """Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""
 BINARY_BYTES = 8_000
 """Git's own rule: a NUL among so many first bytes makes a file binary."""
+TESTS = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|testing|testdata|e2e|cypress)(?:/|$)|(?:^|/)(?:test_|conftest)[^/]*$"
+    r"|[._-](?:test|spec|tests|cy)\.[\w.]+$|_test(?:_\w+)?\.\w+$|Tests?\.\w+$"
+)
+"""The folders and names of tests. The roles of the index need evidence for `TypeSpec.kt`, and tell generated files of
+tests from tests, which no comparison of a change should look at."""
 CALLABLE = frozenset({"function", "method", "constructor"})
 MINIFIED_CHARS = 5_000
 """A line of this length was written by a program."""
@@ -51,8 +57,8 @@ TreeReader = Callable[[], Mapping[str, bytes]]
 
 
 def is_test(path: str) -> bool:
-    """Return whether a file contains tests, judged by its path."""
-    return role_of(path, "code") == "test"
+    """Return whether a file contains tests or is made for them, judged by its path alone."""
+    return TESTS.search(path) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,9 +190,6 @@ def _find_factors(
 Verdict = Literal["blocking_findings", "needs_attention", "no_deterministic_findings"]
 QUESTIONS_MAX = 8
 """A reader of more suspicions stops looking at the change."""
-QUESTION_CONFIDENCE_MIN = 0.1
-"""Nine of ten suspicions below it are wrong. Without it 28 of 100 clean commits of four repositories were asked about
-(evals/reviews)."""
 BLOCKING = 1
 """P0 and P1."""
 CORRECT_CONFIDENCE = 0.6
@@ -334,9 +331,7 @@ def ask_about_suspicions(findings: Iterable[Finding], options: ReviewOptions) ->
     unsure = [
         finding
         for finding in findings
-        if finding.rule == "difference"
-        and finding.confidence >= QUESTION_CONFIDENCE_MIN
-        and suppression_reason(finding, options) == "below_confidence"
+        if finding.rule == "difference" and suppression_reason(finding, options) == "below_confidence"
     ]
     likely = sorted(unsure, key=lambda finding: (-finding.confidence, finding.order))[:QUESTIONS_MAX]
     return tuple(f"{finding.path}:{finding.span.first} {finding.title}? {finding.body}" for finding in likely)

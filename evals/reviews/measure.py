@@ -441,26 +441,19 @@ def print_table(
 
 def print_counts(results: dict[str, list[tuple[Case, list[Finding]]]]) -> None:
     """Print the counts of each rule as rows for differences.toml."""
-    from context_engine.review.checks.difference_checks import RULES, SMALL_LINES
+    from context_engine.review.checks.difference_checks import RULES
 
     titles = {known.title: rule for rule, known in RULES.items()}
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for kind, rows in results.items():
-        for case, found in rows:
-            files = [file for file in parse_diff(case.diff) if CODE.search(file.path) and not is_test(file.path)]
-            size = sum(len(file.added_numbers) + len(list(file.removed_lines)) for file in files)
-            tests = [file for file in parse_diff(case.diff) if is_test(file.path)]
-            tested = sum(len(file.added_numbers) - len(list(file.removed_lines)) for file in tests)
-            scope = "small" if size <= SMALL_LINES and tested <= 0 else "large"
+        # A planted bug says that a rule works, not how often a change of that kind is a bug.
+        column = "planted" if kind.startswith("planted") else "right" if kind == "reversed fix" else "wrong"
+        for _, found in rows:
             for rule in {titles[item.title] for item in found if item.rule == "difference"}:
-                # A planted bug says that a rule works, not how often a change of that kind is a bug.
-                weight = 0 if kind.startswith("planted") else 1
-                counts[rule][f"{scope}_{'right' if kind == 'reversed fix' else 'wrong'}"] += weight
-                counts[rule]["planted"] += 1 - weight
+                counts[rule][column] += 1
     for rule, count in sorted(counts.items()):
         print(f"[{rule}]  # planted: {count['planted']}")
-        for size in ("small", "large"):
-            print(f"{size} = [{count[f'{size}_right']}, {count[f'{size}_wrong']}]")
+        print(f"hits = [{count['right']}, {count['wrong']}]")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ SIMILAR_RATIO = 0.8
 HUNK_LINES_MAX = 40
 """A longer hunk rewrites its code: what it takes away is elsewhere in it in another form."""
 SMALL_LINES = 12
-"""Up to so many changed lines of code, without tests, a change is about the lines themselves."""
+"""Up to so many changed lines of code, without tests, a change is about the lines themselves. In larger ones 2 of 115
+hits were right (commits of twelve repositories, 2026-11-28), so these are not compared."""
 FINDINGS_MAX = 3
 """Per file: a change that turns more round is meant to."""
 NAME_CHARS_MIN = 3
@@ -83,12 +84,11 @@ Tokens = Sequence[LeafToken]
 
 
 class DifferenceRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The texts of a rule, and its right and wrong hits in small and in large changes."""
+    """The texts of a rule, and its right and wrong hits."""
 
     title: str
     body: str
-    small: tuple[int, int] = (0, 0)
-    large: tuple[int, int] = (0, 0)
+    hits: tuple[int, int] = (0, 0)
 
 
 RULES: Mapping[str, DifferenceRule] = msgspec.toml.decode(
@@ -96,17 +96,16 @@ RULES: Mapping[str, DifferenceRule] = msgspec.toml.decode(
 )
 
 
-def confidence_of(rule: str, *, is_small: bool) -> float:
+def confidence_of(rule: str) -> float:
     """Return the share of right hits of a rule, with eight more that are right as often as those of all rules.
 
     So a rule without counts has the confidence of its kind, and each hit moves it.
 
-    >>> confidence_of("super-removed", is_small=True) > confidence_of("super-removed", is_small=False)
+    >>> confidence_of("guard-removed") > confidence_of("super-removed") > confidence_of("return-removed")
     True
     """
-    hits = {name: known.small if is_small else known.large for name, known in RULES.items()}
-    all_right, all_wrong = (sum(counts) for counts in zip(*hits.values(), strict=True))
-    right, wrong = hits[rule]
+    all_right, all_wrong = (sum(counts) for counts in zip(*(known.hits for known in RULES.values()), strict=True))
+    right, wrong = RULES[rule].hits
     prior = (all_right + 1) / (all_right + all_wrong + 2)
     return round((right + PRIOR_HITS * prior) / (right + wrong + PRIOR_HITS), 2)
 
@@ -124,11 +123,12 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
     """Report guards, locks and awaits that a change removes, and operators, arguments and defaults that it turns."""
     whole = [(file, *file.versions) for file in files if file.versions]
     compared = [row for row in whole if row[2].language_name in difference.languages and not row[2].unparsed_reason]
-    moved = _moved_lines(files)
     size = sum(len(file.added) + len(file.removed) for file, _, _ in compared if not file.is_test)
     # A change that adds to tests has said that it means to change what the code does.
     added_tests = sum(len(file.added) - len(file.removed) for file in files if file.is_test)
-    is_small = size <= SMALL_LINES and added_tests <= 0
+    if size > SMALL_LINES or added_tests > 0:
+        return
+    moved = _moved_lines(files)
     for file, old, new in compared:
         found = {(one.rule, one.line): one for one in _find_suspicions(file, old, new, moved)}
         for suspicion in [*found.values()][:FINDINGS_MAX]:
@@ -138,7 +138,7 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
                 f"{rule.body} {suspicion.detail}".strip(),
                 path=file.path,
                 title=rule.title,
-                confidence=confidence_of(suspicion.rule, is_small=is_small),
+                confidence=confidence_of(suspicion.rule),
             )
 
 
