@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, NextStep, StaleFile, StorageBusy
 from context_engine.memory import memory_file
@@ -80,14 +80,6 @@ class AddResult:
     redactions: int = 0
     indexed: bool = False
     warnings: tuple[str, ...] = ()
-
-
-class _PlannedAddition(NamedTuple):
-    """What to do with a new memory: its result, the file to write if there is one, and what it supersedes."""
-
-    result: AddResult
-    memory: Memory | None = None
-    older: Sequence[MemoryEntry] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +197,9 @@ class Memories:
         shelf = self._shelf(clean.scope)
         made = self._build_memory(clean)
         with nullcontext() if dry_run else shelf.records.writing():
-            plan = self._plan_addition(shelf, made, clean.supersedes, on_similar)
-            result = plan.result if dry_run else _carry_out(shelf, plan)
+            result, older = self._plan_addition(shelf, made, clean.supersedes, on_similar)
+            if not dry_run and result.action in ("created", "superseded"):
+                result = _write_new(shelf, made, older, result)
         return replace(result, redactions=redactions)
 
     def _build_memory(self, draft: MemoryDraft) -> Memory:
@@ -224,14 +217,14 @@ class Memories:
 
     def _plan_addition(
         self, shelf: MemoryFolder, made: Memory, supersedes: Sequence[str], on_similar: str
-    ) -> _PlannedAddition:
-        """Decide what to do with a new memory given the existing ones."""
+    ) -> tuple[AddResult, list[MemoryEntry]]:
+        """Decide what to do with a new memory given the existing ones; return also those that it supersedes."""
         entries = [*map(self.start_status_check(), (entry for entry in shelf.entries() if entry.memory))]
         holding = [entry for entry in entries if entry.status in ("active", "stale")]
         older = _find_named(entries, supersedes)
         same = next((entry for entry in holding if entry.digest == hash_content(made.content)), None)
         if same and same.memory and not older:
-            return _PlannedAddition(AddResult(same.memory.id, same.path, "duplicate", indexed=True))
+            return AddResult(same.memory.id, same.path, "duplicate", indexed=True), []
         similar = self._find_similar(made, [entry for entry in holding if entry not in older])
         warnings: list[str] = []
         if similar and on_similar == "warn":
@@ -244,13 +237,12 @@ class Memories:
         if similar and on_similar == "reject":
             best = similar[0]
             best_id = best.memory.id if best.memory else ""
-            return _PlannedAddition(AddResult(best_id, best.path, "rejected", similar, warnings=tuple(warnings)))
+            return AddResult(best_id, best.path, "rejected", similar, warnings=tuple(warnings)), []
         if on_similar == "supersede":
             older += similar
-        made = replace(made, supersedes=tuple(entry.memory.id for entry in older if entry.memory))
         action: Action = "superseded" if older else "created"
         path = shelf.display_path(made.file_name)
-        return _PlannedAddition(AddResult(made.id, path, action, similar, warnings=tuple(warnings)), made, older)
+        return AddResult(made.id, path, action, similar, warnings=tuple(warnings)), older
 
     def _find_similar(self, made: Memory, entries: Sequence[MemoryEntry]) -> tuple[MemoryEntry, ...]:
         """Return the memories with nearly the same content with their likeness, best first."""
@@ -321,14 +313,12 @@ class Memories:
         return self._shelves[scope]
 
 
-def _carry_out(shelf: MemoryFolder, plan: _PlannedAddition) -> AddResult:
+def _write_new(shelf: MemoryFolder, made: Memory, older: Sequence[MemoryEntry], result: AddResult) -> AddResult:
     """Write a new file, and mark the memories that it supersedes. Raises: WriteFailed, DiskFull, StorageBusy."""
-    made, result = plan.memory, plan.result
-    if made is None:
-        return result
+    made = replace(made, supersedes=tuple(entry.memory.id for entry in older if entry.memory))
     if not shelf.records.create(made.file_name, format_file(made).encode()):
         raise StorageBusy(f"there is a file {result.path} already", suggestion="Call again.")
-    for entry in plan.older:
+    for entry in older:
         if entry.memory:
             _rewrite(shelf, entry, replace(entry.memory, superseded_by=made.id))
     with suppress(StorageBusy):  # then the next look indexes it
