@@ -17,6 +17,7 @@ from context_engine.context.project_knowledge import RankedPaths, Workspace
 from context_engine.errors import NotIndexed, TooLarge
 from context_engine.index import Role, role_of
 from context_engine.model import Filter, Hit, Query, Scan, TextFile, TextLine, TextPart, TextQuery
+from context_engine.search import SIGNALS
 from context_engine.text import STOP_WORDS, LineSpan, split_lines, split_words, unique
 
 SPOTS_PER_FILE = 12
@@ -27,12 +28,6 @@ LEADERS = 2
 """First files of the search that are shown, wherever the history puts them."""
 RANKED_MAX = 30
 """Files whose share of the best score is returned, if the history orders them."""
-SIGNALS: Mapping[str, str] = {
-    **dict.fromkeys(("static", "static3", "static_card", "model", "model3", "model_card"), "semantic"),
-    **dict.fromkeys(("symbol", "mention", "name", "def", "named", "scope"), "symbol"),
-    "importance": "structure",
-}
-"""The kind of signal of an addend of a score; every other addend is lexical."""
 
 ChangePredictor = Callable[[Query], RankedPaths]
 """Returns the files that a task may change, best first."""
@@ -182,11 +177,11 @@ def glob_for_path(path: str) -> str:
 
 def lexical_score(hit: Hit) -> float:
     """Return the part of a hit's score that comes from words alone: the part that every index has."""
-    return sum(share for name, share in hit.why.items() if SIGNALS.get(name) not in ("semantic", "structure"))
+    return sum(share for name, share in hit.why.items() if SIGNALS[name].kind not in ("semantic", "structure"))
 
 
 def _signal_kinds(hit: Hit) -> set[str]:
-    return {SIGNALS.get(name, "lexical") for name, share in hit.why.items() if share > 0} - {"structure"}
+    return {SIGNALS[name].kind for name, share in hit.why.items() if share > 0} - {"structure"}
 
 
 def _count_kinds(kinds: Iterable[str]) -> dict[str, int]:

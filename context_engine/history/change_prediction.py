@@ -1,7 +1,7 @@
 """PURE. Which files a task will change, out of what a search finds for it and what the history says about it.
 
 A search finds what a text speaks of. A commit also changes what always changes with that, and what was changed when
-somebody wrote much the same before: four named addends, the search and three of the table in `search/fuse.py`
+somebody wrote much the same before: four named addends of the table in `search/fuse.py`
 (docs/decisions/archive/0026).
 
 >>> from context_engine.history.commit_facts import CommitTable
@@ -19,7 +19,7 @@ import numpy as np
 
 from context_engine.history.file_history import FileHistory
 from context_engine.model import Query
-from context_engine.search import SCORE_DIGITS, WEIGHTS, Question, Searcher
+from context_engine.search import SCORE_DIGITS, SIGNALS, Question, Searcher
 
 ROLE_POWER = 1 / 3
 """Tests and documents belong to a task as much as they disturb a search, so they count more here (0.3 becomes 0.67)."""
@@ -27,6 +27,7 @@ FOUND_MAX = 100
 """Files of the search that are considered."""
 LEADERS = 5
 """Best files whose partners are considered."""
+WEIGHTS = {name: signal.weight for name, signal in SIGNALS.items() if signal.kind == "history"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def combine_signals(
     scores: dict[str, float] = {}
     for name, values in signals.items():
         for path, value in values.items():
-            scores[path] = scores.get(path, 0.0) + weights.get(name, 1.0) * value
+            scores[path] = scores.get(path, 0.0) + weights[name] * value
     rounded = {path: round(score, SCORE_DIGITS) for path, score in scores.items()}
     best = sorted((path for path in rounded if rounded[path]), key=lambda path: (-rounded[path], path))
     return tuple(PredictedChange(path, rounded[path], _why(path, signals, weights)) for path in best[:limit])
@@ -116,5 +117,5 @@ def _recent(paths: Iterable[str], history: FileHistory) -> Mapping[str, float]:
 
 def _why(path: str, signals: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]) -> Mapping[str, float]:
     """Return the addends of one file's score."""
-    addends = {name: weights.get(name, 1.0) * values.get(path, 0.0) for name, values in signals.items()}
+    addends = {name: weights[name] * values.get(path, 0.0) for name, values in signals.items()}
     return {name: value for name, value in addends.items() if value}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from context_engine.search.chunk_files import FILES, read_folder
     from context_engine.search.embedding_service import WITH_NEXT_RUN, EmbeddingService, lower_thread_priority
     from context_engine.search.file_usage import AccessKind, FileUsage
-    from context_engine.search.fuse import SCORE_DIGITS, WEIGHTS
+    from context_engine.search.fuse import SCORE_DIGITS, SIGNALS
     from context_engine.search.gram_index import GramIndex
     from context_engine.search.named_places import Mention, MentionKind
     from context_engine.search.question import Question, TaskText

@@ -23,11 +23,11 @@ from context_engine.search.rankers import K1, B, Floats, Mask, compute_idf
 from context_engine.search.semantic_scores import compute_cosines, find_greatest
 from context_engine.text import split_words
 
-WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
+CHUNK_WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
 """Words 1 to meaning 0.75 is what worked for functions by their docstrings; a title has the weight of path and names in
 `fuse`, next to the words of a chunk.
 """
-STATIC_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "meaning": 0.5}
+STATIC_WEIGHTS: Mapping[str, float] = {**CHUNK_WEIGHTS, "meaning": 0.5}
 """The same where vectors come from our table of words."""
 
 
@@ -67,7 +67,7 @@ class ChunkSearcher:
                 self._tagged[tag].append(number)
 
     def rank(
-        self, query: Query, vector: Floats | None = None, *, weights: Mapping[str, float] = WEIGHTS
+        self, query: Query, vector: Floats | None = None, *, weights: Mapping[str, float] = CHUNK_WEIGHTS
     ) -> ChunkRanking:
         """Return the best chunks for a query; of its filter kinds and tags are used. `vector`: of the query, length 1.
 

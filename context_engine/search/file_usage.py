@@ -20,7 +20,7 @@ from context_engine.index import translate_disk_errors
 from context_engine.storage import CacheDatabase, transaction
 
 AccessKind = Literal["read", "fragment", "edit"]
-WEIGHTS: Mapping[AccessKind, float] = {"read": 1.0, "fragment": 0.5, "edit": 3.0}
+ACCESS_WEIGHTS: Mapping[AccessKind, float] = {"read": 1.0, "fragment": 0.5, "edit": 3.0}
 HALF_LIFE_S = 7 * 86_400
 """What was read last week is half as likely to matter as what was read today."""
 HALF_SCORE_STRENGTH = 3.0
@@ -106,7 +106,7 @@ class FileUsage:
         if not self._enabled or not _is_text(path):
             return
         with self._lock:
-            _add(self._waiting, {path: AccessCounter(WEIGHTS[kind], self._clock(), 1)})
+            _add(self._waiting, {path: AccessCounter(ACCESS_WEIGHTS[kind], self._clock(), 1)})
             self._events += 1
             if self._timer is None:
                 self._timer = threading.Timer(FLUSH_S, self.flush)

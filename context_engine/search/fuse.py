@@ -7,61 +7,71 @@ one BM25F bag 0.18 (docs/decisions/archive/0005), so it stays a sum: every adden
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 
-WEIGHTS: Mapping[str, float] = {
-    "chunk": 1.4,
-    "top3": 1.75,
-    "file": 1.0,
-    "coverage": 0.4,
-    "path": 0.4,
-    "def": 0.35,
-    "doc": 0.4,
-    "name": 1.2,
-    "symbol": 3.0,
-    "mention": 0.9,
-    "named": 6.0,
-    "scope": 1.0,
-    "importance": 0.3,
-    "static": 1.0,
-    "static3": 1.0,
-    "static_card": 0.75,
-    "model": 1.25,
-    "model3": 1.25,
-    "alike": 0.8,
-    "together": 0.2,
-    "recent": 0.3,
+
+class Signal(NamedTuple):
+    """The weight of a signal in a score, its kind, and whether its values mean the same in every query.
+
+    The values of the others are divided by the greatest one of the query.
+    """
+
+    weight: float
+    kind: Literal["lexical", "semantic", "symbol", "structure", "history"] = "lexical"
+    is_absolute: bool = False
+
+
+SIGNALS: Mapping[str, Signal] = {
+    "chunk": Signal(1.4),
+    "top3": Signal(1.75),
+    "file": Signal(1.0),
+    "coverage": Signal(0.4, is_absolute=True),
+    "path": Signal(0.4),
+    "def": Signal(0.35, "symbol"),
+    "doc": Signal(0.4),
+    "name": Signal(1.2, "symbol", is_absolute=True),
+    "symbol": Signal(3.0, "symbol", is_absolute=True),
+    "mention": Signal(0.9, "symbol", is_absolute=True),
+    "named": Signal(6.0, "symbol", is_absolute=True),
+    "scope": Signal(1.0, "symbol", is_absolute=True),
+    "importance": Signal(0.3, "structure", is_absolute=True),
+    "static": Signal(1.0, "semantic"),
+    "static3": Signal(1.0, "semantic"),
+    "static_card": Signal(0.75, "semantic"),
+    "model": Signal(1.25, "semantic"),
+    "model3": Signal(1.25, "semantic"),
+    "search": Signal(1.0, "history"),
+    "alike": Signal(0.8, "history"),
+    "together": Signal(0.2, "history"),
+    "recent": Signal(0.3, "history"),
 }
-"""The one table of weights. Tuned on the dev and commit sets (evals/retrieval), then on these and 64 more repositories
-(evals/wide): few scalars at a time, never all freely.
+"""The one table of signals; one that is not here fails. Weights were tuned on the dev and commit sets
+(evals/retrieval), then on these and 64 more repositories (evals/wide): few scalars at a time, never all freely.
 
-The last three are of the history, for tasks that change files: commits with similar subjects, files that change with
-the best ones, files that change these days. Their unit is the score of the best file (evals/localisation).
+The last four order the files of a task by the history: the score of the search, as a share of the best file's, commits
+with similar subjects, files that change with the best ones, files that change these days (evals/localisation).
 """
-
+WEIGHTS: Mapping[str, float] = {name: signal.weight for name, signal in SIGNALS.items()}
 SCORE_DIGITS = 6
 """Scores are rounded before they are compared, so that the order of floating-point sums cannot break a tie."""
-ABSOLUTE = frozenset({"name", "symbol", "mention", "named", "scope", "importance", "coverage"})
-"""Signals that mean the same in every query and are not divided by the query's greatest value."""
 
 
 def compute_shares(signals: Mapping[str, Floats], prior: Floats, weights: Mapping[str, float]) -> dict[str, Floats]:
-    """Return the share of each signal in the score of each file. The sum over names is the score."""
+    """Return the share of each signal in the score of each file. The sum over names is the score.
+
+    Each signal must have a weight.
+    """
     shares: dict[str, Floats] = {}
     for name, values in signals.items():
-        weight = weights.get(name, 0.0)
-        if not weight:
-            continue
-        if name in ABSOLUTE:
-            top = 1.0
-        else:
-            top = float(values.max(initial=0.0))
-        if top > 0:
-            shares[name] = values * (prior * np.float32(weight / top))
+        is_absolute = name in SIGNALS and SIGNALS[name].is_absolute
+        top = 1.0 if is_absolute else float(values.max(initial=0.0))
+        if weights[name] and top > 0:
+            shares[name] = values * (prior * np.float32(weights[name] / top))
     return shares
 
 

@@ -54,8 +54,8 @@ class PlaceFacts(NamedTuple):
     has_symbol: float
 
 
-CONSTANT = -2.65
-WEIGHTS = PlaceFacts(
+FACT_CONSTANT = -2.65
+FACT_WEIGHTS = PlaceFacts(
     odds=0.81,
     best_odds=-0.21,
     title=0.29,
@@ -94,7 +94,9 @@ def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
     read, unread = likely[:PLACES_MAX], likely[PLACES_MAX:]
     judged = []
     for hit, facts in zip(read, read_facts(question, read), strict=True):
-        chance = 1 / (1 + exp(-CONSTANT - sum(weight * fact for weight, fact in zip(WEIGHTS, facts, strict=True))))
+        chance = 1 / (
+            1 + exp(-FACT_CONSTANT - sum(weight * fact for weight, fact in zip(FACT_WEIGHTS, facts, strict=True)))
+        )
         # The frame of a stack trace may have few words of the question.
         judged.append(replace(hit, chance=max(chance, hit.chance) if hit.is_named else chance))
     of_file: dict[str, list[Hit]] = defaultdict(list)

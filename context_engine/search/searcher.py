@@ -129,7 +129,7 @@ class Searcher:
         if any(used.values()):
             prior = prior * self._compute_boosts(used)
         allowed = self.masks.of(query.filter)
-        return search(self.view, query, question, allowed, prior, meaning=self.meaning)
+        return rank_query(self.view, query, question, allowed, prior, meaning=self.meaning)
 
     def find_absent_words(self, text: str) -> tuple[str, ...]:
         """Return the words of a question that are in no chunk."""
@@ -150,7 +150,7 @@ class Searcher:
         return boosts
 
 
-def search(
+def rank_query(
     view: RankingView,
     query: Query,
     question: Question,

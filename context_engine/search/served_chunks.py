@@ -18,7 +18,7 @@ from context_engine.errors import ContextEngineError, HostError, InvalidArgument
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
 from context_engine.repo import Watcher
 from context_engine.search.chunk_files import FILES, ChunkSet, read_folder
-from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
+from context_engine.search.chunk_search import CHUNK_WEIGHTS, STATIC_WEIGHTS, ChunkHit, ChunkSearcher
 from context_engine.search.question import Question
 from context_engine.search.rankers import Floats
 
@@ -126,7 +126,7 @@ class ServedChunks:
         state = self._state
         searcher = state.searcher
         vector, missing = _embed_query(state, Question.of(query.text).focus)
-        weights = STATIC_WEIGHTS if searcher.chunks.model == "static" else WEIGHTS
+        weights = STATIC_WEIGHTS if searcher.chunks.model == "static" else CHUNK_WEIGHTS
         ranking = searcher.rank(query, vector, weights=weights)
         return ChunkAnswer(
             hits=ranking.hits,

@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.history.change_prediction import FOUND_MAX, ROLE_POWER, combine_signals
 from context_engine.model import Query
-from context_engine.search import WEIGHTS
+from context_engine.search.fuse import WEIGHTS
 from context_engine.search.question import Question as ParsedQuestion
-from context_engine.search.searcher import search
+from context_engine.search.searcher import rank_query
 from evals.localisation.replay import Question, questions
 
 K = 10
@@ -97,8 +97,8 @@ def asked(name: str, mirror: Path, count: int) -> list[dict]:
 def by_words(question: Question, weights: Mapping[str, float]) -> Found:
     """BM25 alone: no vectors, no file is held back for its role."""
     view = question.searcher.view
-    prior = np.ones(view.snapshot.files, np.float32)
-    ranking = search(view, wide(question), ParsedQuestion.of(question.commit.subject), None, prior, weights=weights)
+    prior, only = np.ones(view.snapshot.files, np.float32), dict.fromkeys(WEIGHTS, 0.0) | weights
+    ranking = rank_query(view, wide(question), ParsedQuestion.of(question.commit.subject), None, prior, weights=only)
     return files(question, ranking)
 
 

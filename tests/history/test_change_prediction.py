@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.engine import Engine
-from context_engine.history.change_prediction import PredictedChange, combine_signals, predict_changes
+from context_engine.history.change_prediction import WEIGHTS, PredictedChange, combine_signals, predict_changes
 from context_engine.history.commit_facts import CommitTable, HistoryFile
 from context_engine.history.file_history import FileHistory
 from context_engine.history.mining import HistoryMiner
 from context_engine.model import Filter, Query
 from context_engine.repo.git import Git
-from context_engine.search import WEIGHTS
 from context_engine.settings import Settings
 from tests.history.test_file_history import history
 from tests.support.trees import commit, git, repository, tree
@@ -47,7 +46,7 @@ def test_a_score_is_the_sum_of_its_addends_and_none_is_over_its_weight(
     found = [(f"f{number}", score) for number, score in enumerate(scores)]
     for row in combine_signals(found, history(*map(sorted, touched)), "Step by step", limit=99):
         assert row.score == pytest.approx(sum(row.why.values()), abs=1e-5)
-        assert all(0 < value <= WEIGHTS.get(name, 1.0) + 1e-6 for name, value in row.why.items())
+        assert all(0 < value <= WEIGHTS[name] + 1e-6 for name, value in row.why.items())
 
 
 def test_what_always_changes_with_the_best_found_comes_in() -> None:
