@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from context_engine.edit.file_content import BYTES_MAX, content_of
     from context_engine.edit.file_edit import FileEdit
     from context_engine.edit.journal import JournalEntry
-    from context_engine.edit.model import AnyEdit, Edit, Fuzzy, LineEdit, Patch, Place, Placement, SymbolEdit
+    from context_engine.edit.model import AnyEdit, Edit, Fuzzy, LineEdit, Patch, Placement, SymbolEdit, SymbolPlace
     from context_engine.edit.patch import EditPlan
     from context_engine.edit.rename import Renaming
     from context_engine.edit.rename_uses import NameOccurrence

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from context_engine.text import LineSpan
 
 MatchType = Literal["exact", "whitespace", "fuzzy"]
-Place = Literal["replace", "before", "after"]
+SymbolPlace = Literal["replace", "before", "after"]
 
 EXACT, TRAILING, INDENTATION, INNER, BLANK_LINES, DISTANCE = range(6)
 """The grades of a match: the worst way in which a place differs from the target that was found there."""
@@ -60,7 +60,7 @@ class SymbolEdit:
 
     symbol: str
     text: str
-    place: Place = "replace"
+    place: SymbolPlace = "replace"
     line_range: LineSpan | None = None
     target: str = ""
 

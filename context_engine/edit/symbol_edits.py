@@ -19,7 +19,7 @@ from typing import NamedTuple, NoReturn
 from context_engine.edit import edit_errors
 from context_engine.edit.file_content import BLANKS, FileContent, content_of, indent_of
 from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, Doubt, map_indents, unit_of
-from context_engine.edit.model import AnyEdit, Edit, Fuzzy, LineEdit, Place, SymbolEdit
+from context_engine.edit.model import AnyEdit, Edit, Fuzzy, LineEdit, SymbolEdit, SymbolPlace
 from context_engine.errors import InvalidEdit, InvalidLineRange, MultipleMatches, SymbolNotFound
 from context_engine.index import qualified_names
 from context_engine.languages import (
@@ -276,7 +276,7 @@ def _refuse(file: _ParsedFile, symbol: Symbol, why: str) -> NoReturn:
 # -- blank lines -----------------------------------------------------------------------------------------------------
 
 
-def _gap(file: _ParsedFile, symbol: Symbol, text: str, place: Place) -> str:
+def _gap(file: _ParsedFile, symbol: Symbol, text: str, place: SymbolPlace) -> str:
     """Return the blank lines between a definition and a text next to it: as many as between such neighbors."""
     is_long = "\n" in text or symbol.last > symbol.first
 

@@ -585,11 +585,8 @@ def edge_after(data: bytes, stop: int) -> WordEdge:
 # -- wrapped in base64, written in escapes, copied, a file of its own --------------------------------------------------
 
 
-Place = tuple[int, int]
-
-
 def _find_in_runs(
-    data: bytes, runs: Sequence[Place], rules: SecretRules, search: SearchContext
+    data: bytes, runs: Sequence[tuple[int, int]], rules: SecretRules, search: SearchContext
 ) -> Iterator[SecretSpan]:
     """Find lines of keys, and base64 texts that contain a secret; text that is encoded twice is not searched."""
     for rule in rules.by_place["line"]:
@@ -612,7 +609,7 @@ def _find_in_runs(
 
 
 def _find_escaped(
-    data: bytes, escapes: Sequence[Place], rules: SecretRules, search: SearchContext
+    data: bytes, escapes: Sequence[tuple[int, int]], rules: SecretRules, search: SearchContext
 ) -> Iterator[SecretSpan]:
     """Find secrets of the strict tier that contain escapes."""
     for text in decode_parts(data, escapes):

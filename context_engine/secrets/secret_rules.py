@@ -24,11 +24,11 @@ from context_engine.storage import prepare_type
 from context_engine.text import ParseError, compile_linear, load_re2, read_toml
 
 Tier = Literal["strict", "reply", "broad"]
-Place = Literal["start", "name", "near", "line", "file", "any name", "anywhere"]
+WordPlace = Literal["start", "name", "near", "line", "file", "any name", "anywhere"]
 
 CONFIDENCE: Mapping[Tier, float] = {"strict": 0.95, "reply": 0.75, "broad": 0.75}
 """The share of correct findings per tier: strict rules know the shape of a key, broad ones its surroundings."""
-PLACES: tuple[Place, ...] = get_args(Place)
+PLACES: tuple[WordPlace, ...] = get_args(WordPlace)
 TIERS: tuple[Tier, ...] = get_args(Tier)
 """Each is searched with those before it."""
 THEIRS = 1_000_000
@@ -48,14 +48,8 @@ class Allowance:
     rules: frozenset[str] = frozenset()
 
 
-_TOML_NAMES = {
-    "title": "description",
-    "pattern": "regex",
-    "words": "keywords",
-    "group": "secretGroup",
-    "verifier": "look",
-}
-"""The names of fields as gitleaks has them, and one of ours."""
+_TOML_NAMES = {"title": "description", "pattern": "regex", "words": "keywords", "group": "secretGroup"}
+"""The names of fields as gitleaks has them."""
 
 
 class SecretRule(msgspec.Struct, frozen=True, rename=_TOML_NAMES):
@@ -69,7 +63,7 @@ class SecretRule(msgspec.Struct, frozen=True, rename=_TOML_NAMES):
     title: str
     pattern: str
     words: tuple[str, ...] = ()
-    place: Place = "anywhere"
+    place: WordPlace = "anywhere"
     tier: Tier = "broad"
     confidence: float = 0.0
     kind: str = ""
@@ -109,7 +103,7 @@ class SecretRules:
         )
 
     @cached_property
-    def by_place(self) -> Mapping[Place, tuple[SecretRule, ...]]:
+    def by_place(self) -> Mapping[WordPlace, tuple[SecretRule, ...]]:
         """The rules by the place of their words; those of a user apply `anywhere`."""
         return {place: tuple(rule for rule in self.rules if rule.place == place) for place in PLACES}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from context_engine.edit import BYTES_MAX, AnyEdit, Edit, Fuzzy, LineEdit, Place, SymbolEdit
+from context_engine.edit import BYTES_MAX, AnyEdit, Edit, Fuzzy, LineEdit, SymbolEdit, SymbolPlace
 from context_engine.text import suggest_nearest
 from context_engine.tools.arguments import (
     ArgumentType,
@@ -40,7 +40,7 @@ ALIASES = {
     "file_path": "path",
 }
 """Other words for the fields of an edit."""
-PLACES: Mapping[str, Place] = {"replace": "replace", "insert_before": "before", "insert_after": "after"}
+PLACES: Mapping[str, SymbolPlace] = {"replace": "replace", "insert_before": "before", "insert_after": "after"}
 """The edits of a definition, and where each puts its text."""
 SYMBOL = frozenset({"symbol", "insert_before", "insert_after"})
 SYMBOL_EXAMPLE = (
