@@ -1,11 +1,12 @@
 """Context for a task: bundles of code within a budget, enhanced prompts, and checked second passes of a model.
 
-A bundle takes hits, memories, discoveries and history as one list, the most important first, and is cut where the
-token budget ends: it never costs more or shows a line twice.
+`localizer` finds the files of a question, `bundle` opens them and lists memories, discoveries and `related_files`,
+`budget` chooses the lines: a bundle never costs more than its budget or shows a line twice (`shown_lines`: across
+replies). `enhance` adds facts to a prompt by `name_lookup` and `commands`. `project_knowledge` has what all this asks.
 
-A tool computes its answer without any model. Then an endpoint that the user named, or the calling agent with a brief
-and a schema, may take it further. `fact_check` compares the draft with files, symbols, lines and quotes before it
-counts; no failing model fails a call.
+A tool computes its answer without any model. Then an endpoint that the user named (`llm_endpoint`), or the calling
+agent with a brief and a schema, may take it further (`assist`). `fact_check` compares the draft with files, symbols,
+lines and quotes before it counts; no failing model fails a call.
 """
 
 from __future__ import annotations

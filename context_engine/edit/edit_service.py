@@ -164,10 +164,9 @@ class EditService(Editor):
     def apply(
         self, changes: Sequence[FileEdit], *, dry_run: bool = False, session: str = "", check_syntax: bool = False
     ) -> EditResult:
-        """Change files, all or none; a dry run writes nothing. What is written is indexed at once and can be undone.
+        """Change files as `Editor.apply` does; count what is written as used, and say on request whether it parses.
 
-        `session` names the editor: what it was shown (`note_read`) and has changed since must match exactly.
-        Raises: as `Editor.apply`, all before anything is written.
+        What is written is indexed at once (`on_write`). Raises: as `Editor.apply`, all before anything is written.
         """
         result = super().apply(changes, dry_run=dry_run, session=session)
         if not dry_run:

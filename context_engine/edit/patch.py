@@ -92,12 +92,12 @@ def splice(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch:
 
     Raises: FuzzyUnsafe where that is not certain.
     """
-    splice = _trim_edges(content, spot, old, new)
-    first, last = splice.first, splice.last
+    trimmed = _trim_edges(content, spot, old, new)
+    first, last = trimmed.first, trimmed.last
     start, stop = content.offset(content.starts[first]), content.offset(content.starts[last] + len(content.lines[last]))
-    if not splice.new:
+    if not trimmed.new:
         return Patch(start, stop + len(content.break_of(last)), "")
-    rows, newline = splice.rows(), content.newline(start, stop)
+    rows, newline = trimmed.rows(), content.newline(start, stop)
     broken = [row.text + (row.ending or newline) for row in rows[:-1]]
     return Patch(start, stop, "".join([*broken, *(row.text for row in rows[-1:])]))
 

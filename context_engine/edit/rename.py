@@ -120,30 +120,7 @@ class Renamer:
 
         Raises: SymbolNotFound, MultipleMatches, InvalidArgument where its uses cannot be found.
         """
-        wanted = dotted_name(name)
-        last = wanted.rpartition(".")[2]
-        fitting: list[tuple[RenameSource, int]] = []
-        near: list[str] = []
-        for source in sources:
-            for number, symbol in enumerate(source.outline.symbols):
-                qualified = source.qualified_names[number]
-                if symbol.name == last and symbol.kind not in ("constructor", "section", "key"):
-                    near.append(f"{source.path}: {qualified}")
-                    if is_under(source.path, under) and is_name_of(wanted, qualified):
-                        fitting.append((source, number))
-        if not fitting:
-            raise SymbolNotFound(
-                f"nothing named {name!r} is defined{f' in {under}' if under else ''}",
-                suggestion="symbols finds names that come close.",
-                details={"near": near[:SHOWN_MAX]},
-            )
-        if len(fitting) > 1:
-            raise ambiguous_error(
-                f"{len(fitting)} definitions are named {name!r}",
-                "Name the one you mean with its owner (Class.method), or give path, the file it is in.",
-                [f"{one.path}:{one.outline.symbols[at].line} {one.qualified_names[at]}" for one, at in fitting],
-            )
-        source, number = fitting[0]
+        source, number = _find_definition(sources, name, under)
         symbol = source.outline.symbols[number]
         named = _named_at(source, symbol)
         if not named or source.unparsed:
@@ -155,14 +132,14 @@ class Renamer:
             )
         paths = [one.path for one in sources]
         with self._symbols.renames() as renames:
-            uses = renames.find_definition_uses(source.path, last, symbol.line, paths)
+            uses = renames.find_definition_uses(source.path, symbol.name, symbol.line, paths)
         if uses is None:
             raise InvalidArgument(
                 f"the uses of {source.qualified_names[number]} cannot be resolved", details={"path": source.path}
             )
         own = [at for at in named if uses.get((source.path, at.line, at.column)) in ("definition", "outside")]
         makers = [one for one in source.outline.symbols if (one.parent, one.kind) == (number, "constructor")]
-        makers_named = [at for one in makers if one.name == last for at in _named_at(source, one)[:1]]
+        makers_named = [at for one in makers if one.name == symbol.name for at in _named_at(source, one)[:1]]
         return Target(source, symbol, source.qualified_names[number], (own or named)[0], tuple(makers_named)), uses
 
     def _parameter_target(
@@ -338,6 +315,34 @@ def _is_looked_up(source: RenameSource, at: Occurrence) -> bool:
     is_declared = any(symbol.line == at.line and symbol.parent >= 0 for symbol in source.outline.symbols)
     is_qualified = before.endswith(b"\\") and not line.startswith("use ")
     return (needs_owner and (is_declared or is_qualified)) or _LOOKED_UP.search(before) is not None
+
+
+def _find_definition(sources: Sequence[RenameSource], name: str, under: str) -> tuple[RenameSource, int]:
+    """Return the file and the number of the one definition of a name. Raises: SymbolNotFound, MultipleMatches."""
+    wanted = dotted_name(name)
+    last = wanted.rpartition(".")[2]
+    fitting: list[tuple[RenameSource, int]] = []
+    near: list[str] = []
+    for source in sources:
+        for number, symbol in enumerate(source.outline.symbols):
+            qualified = source.qualified_names[number]
+            if symbol.name == last and symbol.kind not in ("constructor", "section", "key"):
+                near.append(f"{source.path}: {qualified}")
+                if is_under(source.path, under) and is_name_of(wanted, qualified):
+                    fitting.append((source, number))
+    if not fitting:
+        raise SymbolNotFound(
+            f"nothing named {name!r} is defined{f' in {under}' if under else ''}",
+            suggestion="symbols finds names that come close.",
+            details={"near": near[:SHOWN_MAX]},
+        )
+    if len(fitting) > 1:
+        raise ambiguous_error(
+            f"{len(fitting)} definitions are named {name!r}",
+            "Name the one you mean with its owner (Class.method), or give path, the file it is in.",
+            [f"{one.path}:{one.outline.symbols[at].line} {one.qualified_names[at]}" for one, at in fitting],
+        )
+    return fitting[0]
 
 
 def _named_at(source: RenameSource, symbol: Symbol) -> list[Occurrence]:

@@ -82,7 +82,9 @@ def asks_for_code(prompt: str, *, names_code: bool = False) -> bool:
 
 
 def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -> str:
-    """Return the code for a prompt within `TOKENS_MAX`, and record it in `shown`; lines in there are not repeated.
+    """Return the code for a prompt, and record it in `shown`; lines in there are not repeated.
+
+    Only `TOKENS_MAX` limits the number of places.
 
     Raises: as `Engine.search`, such as NotIndexed.
     """

@@ -4,6 +4,10 @@ Memories are Markdown files that people own: edits by hand survive, no process l
 their stamps with an index in the user's cache and reads what changed. Discoveries come from indexed files and from
 commits, never mix with memories, and are the same whenever they are derived; one thread derives them at the first
 question, and again when the head moves or a file is indexed. One ranking finds both.
+
+`knowledge_service` is the door, `knowledge` the ranking, `memory_index` its words and vectors. `memories` changes and
+judges memories, `memory_checks` says what may be written, `memory_folder` and `memory_file` read and write the files.
+`importers` derive discoveries.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Plans: create, check, refine, store, approve and carry them out, and draw them.
 
-A draft resolves the names in a task; search and history suggest likely files, and each step says why it is there.
-Each version is a file that is never overwritten, and each event is a line of a log with a hash chain. Status,
-progress and approvals are computed from both at each call and stored nowhere else, so any process may continue. Work
-packets name the code of a step, and changes come back through `edit`. A cycle of steps is refused by name; no text of
-a plan is read as syntax by a diagram.
+`plan_creation` makes each version: `changeset` finds the files of a task with their evidence, `plan_draft` makes steps
+of them, `operations` change these, `plan_validation` checks the result. `plan_events` decides which moves are legal;
+`step_tracking`, `plan_service` (approvals) and `plan_execution` (changes, through `edit`) carry them out.
+`work_packets` name the code of a step; `plan_json`, `plan_markdown` and `mermaid` write plans, `plan_diff` compares.
+
+Each version is a file that is never overwritten, and each event is a line of a log with a hash chain (`plan_storage`).
+Status, progress and approvals are computed from both at each call and stored nowhere else, so any process may
+continue. A cycle of steps is refused by name; no text of a plan is read as syntax by a diagram.
 """
 
 from __future__ import annotations

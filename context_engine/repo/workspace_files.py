@@ -48,7 +48,12 @@ ReadFile = Callable[[str], WorkspaceFile | None]
 
 
 class WorkspaceFiles(JointService):
-    """The files of one workspace as they are now. Thread-safe."""
+    """The files of one workspace as they are now. Thread-safe.
+
+    `read` is for replies: secrets are redacted. `load`, and `read_kept` for the text alone, are for search and
+    references, which ask for the same files again; `read_once` is for readers that look at every file once, such as
+    reviews; `read_raw` is for renames, which need the bytes on the disk.
+    """
 
     def __init__(self, root: Root, languages: Languages, texts: RedactedDocuments) -> None:
         """`texts` remembers where the secrets of files are."""
@@ -125,12 +130,12 @@ class WorkspaceFiles(JointService):
         return known
 
     def read_kept(self, path: str) -> bytes | None:
-        """Return the text of a file in UTF-8, kept as `load` keeps it."""
+        """Return the text of a file in UTF-8, kept as by `load`."""
         loaded = self.load(path)
         return loaded.data if loaded else None
 
     def read_once(self, path: str) -> bytes | None:
-        """Return the text of a file in UTF-8 without keeping it: for readers that look at every file once."""
+        """Return the text of a file in UTF-8 without keeping it."""
         loaded = file_reader.load_for_index(self.root.confined, path, bytes_max=file_reader.SOURCE_BYTES_MAX)
         return None if isinstance(loaded, Skipped) else loaded.data
 

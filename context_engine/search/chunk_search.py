@@ -84,7 +84,7 @@ class ChunkSearcher:
             signals["meaning"] = np.maximum(compute_cosines(self.chunks.vectors, vector), 0) * meant
             matching |= meant
         shares = fuse.compute_shares(signals, np.ones(size, np.float32), weights)
-        scores = np.round(fuse.sum_shares(shares, size), fuse.SCORE_DIGITS)
+        scores = np.round(fuse.sum_shares(shares, np.zeros(size, np.float32)), fuse.SCORE_DIGITS)
         best = find_greatest(scores, query.limit, matching).tolist()
         least = query.min_score * float(scores[best[0]]) if best else 0.0
         hits = []

@@ -7,12 +7,13 @@ one BM25F bag 0.18 (docs/decisions/archive/0005), so it stays a sum: every adden
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:  # listing tools reads the table, and loads no numpy
+    import numpy as np
+    import numpy.typing as npt
 
-Floats = npt.NDArray[np.float32]
+    Floats = npt.NDArray[np.float32]
 
 
 class Signal(NamedTuple):
@@ -71,13 +72,12 @@ def compute_shares(signals: Mapping[str, Floats], prior: Floats, weights: Mappin
         is_absolute = name in SIGNALS and SIGNALS[name].is_absolute
         top = 1.0 if is_absolute else float(values.max(initial=0.0))
         if weights[name] and top > 0:
-            shares[name] = values * (prior * np.float32(weights[name] / top))
+            shares[name] = values * (prior * (weights[name] / top))
     return shares
 
 
-def sum_shares(shares: Mapping[str, Floats], files: int) -> Floats:
-    """Return the score of each file."""
-    score = np.zeros(files, np.float32)
+def sum_shares(shares: Mapping[str, Floats], score: Floats) -> Floats:
+    """Add the shares of each file to its score, in place, and return the score."""
     for values in shares.values():
         score += values
     return score

@@ -37,7 +37,11 @@ _MEMBER_NAMES = frozenset("desktop env log make properties props rest sc service
 
 @lru_cache(maxsize=1)
 def path_endings() -> frozenset[str]:
-    """Return what a path of a source file ends with, after the last dot."""
+    """Return what a path of a source file ends with, after the last dot.
+
+    >>> sorted(_OTHER_ENDINGS & Languages.builtin().file_endings())  # a language that is known now
+    []
+    """
     return Languages.builtin().file_endings() - _MEMBER_NAMES | _OTHER_ENDINGS
 
 

@@ -257,7 +257,7 @@ class _Fusion:
             self._may_be_found = view.countable & passing
         self.shares = fuse.compute_shares(found.files, prior, weights)
         by_words = {name: values for name, values in self.shares.items() if name != "importance"}
-        self._counts = fuse.sum_shares(by_words, view.snapshot.files) > 0
+        self._counts = fuse.sum_shares(by_words, np.zeros_like(prior)) > 0
         self.score = self._sum_shares()
 
     def add_semantic(self, meaning: SemanticRanker, text: str) -> bool:
@@ -292,7 +292,7 @@ class _Fusion:
             self.score = self._sum_shares()
 
     def _sum_shares(self) -> Floats:
-        return fuse.sum_shares(self.shares, self.view.snapshot.files) * (self._counts & self._may_be_found)
+        return fuse.sum_shares(self.shares, np.zeros_like(self._prior)) * (self._counts & self._may_be_found)
 
 
 def _find_best_files(view: RankingView, score: Floats, query: Query) -> list[int]:

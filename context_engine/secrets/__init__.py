@@ -7,6 +7,10 @@ surroundings of a value and by the kind of file; files that are shown are redact
 of providers; what is stored or sent elsewhere is redacted by all three. A label replaces a secret and names its kind.
 Lines keep their numbers, and a second run changes nothing.
 
+`secret_finder` decides: a word and a pattern of a rule (`rules/secrets.toml`, read by `secret_rules`) or an assignment
+(`assignments`) make a candidate, `verifiers` confirm it by its surroundings and `heuristics` by its value;
+`is_redacted_in_replies` says which kinds of files hide it. `encoded_text` decodes what is wrapped.
+
 Replies get labels such as `[masked password]` from `redacted_text`; the dispatcher of the server calls it last. Stored
 and sent text gets labels such as `[REDACTED:password:3fa91c]` from `Redactor`, which has the key of the workspace.
 """

@@ -130,6 +130,11 @@ def test_a_row_is_complete(client: Client) -> None:
     assert json.dumps(client.build_entry(LAUNCH)).count("$") == 0
 
 
+def test_the_comparison_has_the_number_of_clients() -> None:
+    text = GUIDE.parents[1].joinpath("comparison.md").read_text(encoding="utf-8")
+    assert f"`ctx setup`: {len(client_table.ALL)} clients |" in text
+
+
 @EDITED
 def test_the_guide_lists_the_client_with_its_documentation(client: Client) -> None:
     assert f"[{client.title}]({client.source}) | `{client.name}` |" in GUIDE.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ def shown(*words: str, **env: str) -> str:
 
 
 def test_the_text_of_all_pages_is_current() -> None:
-    assert (ROOT / "docs" / "help.txt").read_text(encoding="utf-8") == format_text(PAGES), "make help-text"
+    assert (ROOT / "docs" / "help.txt").read_text(encoding="utf-8") == format_text(PAGES), "run `make docs`"
 
 
 @pytest.mark.parametrize("path", ["", "search", "memory", "memory add", "daemon status", "setup"])

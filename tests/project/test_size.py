@@ -98,9 +98,7 @@ def counts() -> dict[str, dict[str, int]]:
 def test_no_count_of_the_size_of_the_package_rises(group: str) -> None:
     limits = tomllib.loads(LIMITS.read_text(encoding="utf-8"))[group]
     risen = {name: (count, limits.get(name, 0)) for name, count in counts()[group].items() if count > limits.get(name, 0)}  # fmt: skip
-    assert risen == {}, (
-        "make something else smaller, or say in the commit why it must grow: python -m tests.project.test_size"
-    )
+    assert risen == {}, "make something smaller; or run `python -m tests.project.test_size`, and say why in the commit"
 
 
 def main() -> None:

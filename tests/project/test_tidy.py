@@ -423,16 +423,23 @@ def test_the_architecture_is_short_and_lists_every_package() -> None:
 
 
 def test_what_the_page_of_decisions_names_exists() -> None:
-    """Each name after a file in backticks occurs in that file."""
-    missing, source, file = [], "", ""
+    """Each name after a Python file in backticks is defined in that file; for `a.b`, both are."""
+    missing, names, file = [], set[str](), ""
     for written in re.findall(r"`([^`]+)`", (ROOT / "docs" / "where.md").read_text("utf-8")):
         if re.fullmatch(r"[\w/]+\.(py|md|toml)", written):
-            file = written
-            source = (PACKAGE / file).read_text("utf-8") if (PACKAGE / file).exists() else ""
-            missing += [] if source else [file]
-        elif written.isidentifier() and written not in source:
+            file, names = written, defined_names(written) if written in modules() else set()
+            missing += [] if (PACKAGE / file).exists() else [file]
+        elif re.fullmatch(r"[\w.]+", written) and not names.issuperset(written.split(".")):
             missing.append(f"{file}: {written}")
     assert missing == []
+
+
+def defined_names(module: str) -> set[str]:
+    """The names of the functions, classes, fields and constants of a module."""
+    targets = {
+        node.id for node in nodes(parsed(module)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return targets | {node.name for node in nodes(parsed(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}  # fmt: skip
 
 
 def test_records_that_the_code_names_exist() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -35,24 +34,27 @@ MARKERS = {
 
 
 @cache
-def counts() -> dict[str, int]:
-    """How often each marker occurs in the files that git tracks: the package and all Markdown."""
+def uses() -> dict[str, list[str]]:
+    """The file and line of each use of a marker in the files that git tracks: the package and all Markdown."""
     listing = subprocess.run(
         ["git", "ls-files", "context_engine", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    found: Counter[str] = Counter()
+    found: dict[str, list[str]] = {marker: [] for marker in MARKERS}
     for name in listing.stdout.splitlines():
         if name.endswith((".py", ".md")):
             text = (ROOT / name).read_text(encoding="utf-8")
-            found.update({marker: len(re.findall(pattern, text)) for marker, pattern in MARKERS.items()})
-    return dict(found)
+            for marker, pattern in MARKERS.items():
+                found[marker] += [
+                    f"{name}:{text.count(chr(10), 0, hit.end()) + 1}" for hit in re.finditer(pattern, text)
+                ]
+    return found
 
 
 @pytest.mark.parametrize("marker", MARKERS)
 def test_a_word_to_avoid_is_not_used_more_often_than_before(marker: str) -> None:
     limits = tomllib.loads(LIMITS.read_text(encoding="utf-8"))
-    assert counts()[marker] <= limits[marker], "say it in plain English, or lower the other uses first"
+    assert len(uses()[marker]) <= limits[marker], f"say it in plain English, or lower one of: {uses()[marker]}"
 
 
 if __name__ == "__main__":
-    LIMITS.write_text("".join(f'"{marker}" = {count}\n' for marker, count in counts().items()), encoding="utf-8")
+    LIMITS.write_text("".join(f'"{marker}" = {len(places)}\n' for marker, places in uses().items()), encoding="utf-8")

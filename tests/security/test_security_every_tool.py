@@ -175,7 +175,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
 
 
 def test_every_tool_of_the_catalogue_is_used(used: Used) -> None:
-    assert not used.session.uncalled()
+    assert not used.session.uncalled(), "call these in tests/security/every_tool.py"
 
 
 def test_no_program_of_the_repository_runs(used: Used) -> None:

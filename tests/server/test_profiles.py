@@ -73,7 +73,8 @@ def test_every_profile_names_each_tool_once_and_only_known_ones() -> None:
 
 def test_every_tool_is_listed_once_by_all_but_the_replaced_ones() -> None:
     names = {each.name for each in tools.ALL}
-    assert set(PROFILES["all"]) == names - set(REPLACED)
+    where = "add the new tool to a profile in server/profiles.py, CODE for tools that read or edit code"
+    assert set(PROFILES["all"]) == names - set(REPLACED), where
     assert names | {*ALIASES} == set(KNOWN_NAMES)
     assert {alias: each.name for each in tools.ALL for alias in each.aliases} == ALIASES
 

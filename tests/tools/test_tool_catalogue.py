@@ -30,7 +30,8 @@ AGENT_WORDS |= {"edit", "replace", "write", "undo", "review"}
 def test_a_description_is_short_and_says_what_agents_search_for(tool: Tool) -> None:
     assert 40 <= len(tool.description) <= 350
     assert len(re.findall(r"[.](?:\s|$)", tool.description)) <= 5
-    assert AGENT_WORDS & set(re.findall(r"[a-z]+", tool.description.lower()))
+    words = set(re.findall(r"[a-z]+", tool.description.lower()))
+    assert AGENT_WORDS & words, f"say what it does with one of {sorted(AGENT_WORDS)}"
 
 
 def test_every_tool_that_a_module_defines_is_listed() -> None:
