@@ -13,7 +13,7 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.references.graph_traversal import Neighbor
-    from context_engine.references.scip.edge_collection import ExternalEdges
+    from context_engine.references.scip.scip_edges import ExternalEdges
     from context_engine.references.symbol_service import SymbolService, no_index, open_symbols
 
 __getattr__ = lazy_exports(__name__)

@@ -10,7 +10,7 @@ from context_engine.languages import NameBinding, PathIndex, SyntaxFile
 from context_engine.references.values import NamePlace
 
 if TYPE_CHECKING:
-    from context_engine.references.scip.edge_collection import ExternalEdges
+    from context_engine.references.scip.scip_edges import ExternalEdges
 
 
 @dataclass(frozen=True, slots=True)

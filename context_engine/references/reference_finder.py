@@ -9,9 +9,8 @@ from context_engine.languages import SyntaxFile, SyntaxNode, child_of
 from context_engine.references.languages.go_interfaces import InterfaceMatcher
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.resolver import Resolver
-from context_engine.references.values import UNKNOWN, Certainty, Meaning, NamePlace
+from context_engine.references.values import SCIP, UNKNOWN, Certainty, Meaning, NamePlace
 
-SCIP = "scip"
 ALIASES_MAX = 20
 """Other names that imports give to one definition."""
 
@@ -97,7 +96,7 @@ class ReferenceFinder:
             if node is not None and NamePlace(file.path, edge.start) not in targets:
                 kind = find_kind(file, node) if file.is_identifier(node) else "read"
                 line, column = file.position_of(edge.start)
-                yield Reference(file.path, edge.start, edge.stop, line, column, kind, "exact", edge.origin)
+                yield Reference(file.path, edge.start, edge.stop, line, column, kind, "exact", SCIP)
 
     def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return what an identifier means: what another tool says of it, or else what the text shows."""
@@ -115,8 +114,8 @@ class ReferenceFinder:
         places = tuple(place for place in edge.targets if place in own.places) or edge.targets
         word = file.data[node.start_byte : node.end_byte]
         same = [one.path for one in places if self._project.load(one.path).startswith(word, one.start)]
-        is_sure = edge.origin != SCIP or len(same) == len(set(same))
-        return Meaning(places, is_known=True, is_member=own.is_member, is_sure=is_sure, origin=edge.origin)
+        is_sure = len(same) == len(set(same))
+        return Meaning(places, is_known=True, is_member=own.is_member, is_sure=is_sure, origin=SCIP)
 
     def _own_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return what the text shows of an identifier, from what was resolved before where possible."""

@@ -27,9 +27,8 @@ from context_engine.index import (
 from context_engine.languages import PathIndex, Symbol, SyntaxFile, resolve_import
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.reference_finder import Reference, ReferenceFinder, offset_of
-from context_engine.references.scip.edge_collection import ExternalEdges
-from context_engine.references.scip.scip_edges import EdgeProject
-from context_engine.references.values import Certainty, ExternalEdge, NamePlace
+from context_engine.references.scip.scip_edges import EdgeProject, ExternalEdges
+from context_engine.references.values import SCIP, Certainty, ExternalEdge, NamePlace
 from context_engine.repo import is_under
 from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words
 
@@ -234,7 +233,7 @@ class SymbolGraph:
             if edge is None or not edge.targets:
                 yield replace(use, certainty="likely" if is_sure else "possible")
             elif not places.isdisjoint(edge.targets):
-                yield replace(use, certainty="exact", origin=edge.origin)
+                yield replace(use, certainty="exact", origin=SCIP)
 
     def _place_of(self, defined: SymbolDefinition) -> NamePlace | None:
         """Return where a definition is; None if it cannot be resolved."""

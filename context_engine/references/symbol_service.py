@@ -16,7 +16,7 @@ from context_engine.references.graph_traversal import GraphTraversal, Neighbor, 
 from context_engine.references.indirect_symbols import find_inherited_symbols, find_symbols
 from context_engine.references.module_uses import ModuleUse, find_module_uses
 from context_engine.references.renames import RenameUses
-from context_engine.references.scip.edge_collection import ExternalEdges
+from context_engine.references.scip.scip_edges import ExternalEdges
 from context_engine.references.symbol_graph import SymbolDefinition, SymbolGraph
 from context_engine.references.unused_definitions import describe_search, find_unused
 from context_engine.repo import (
@@ -136,9 +136,9 @@ class SymbolService(JointService):
                     raise _unknown_symbol(target, graph.near_names(target))
                 edges, notes = tracer.symbols(_as_spelled(defined), direction)
                 notes = (*found_by, *notes)
+            notes = (*notes, *self._edges.notes())
         shown = tuple(edges[:limit])
         tests = tracer.tests() if direction == "impact" else ()
-        notes = (*notes, *self._edges.notes())
         return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
 
     def list_uses(self, path: str, name: str, line: int, *, files_max: int) -> list[tuple[str, int]] | None:

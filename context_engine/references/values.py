@@ -8,6 +8,9 @@ Certainty = Literal["exact", "likely", "possible"]
 """`exact`: types or scopes lead from the use to the definition. `likely`: the receiver is unknown, and nothing else in
 the project has the name. `possible`: the receiver is unknown, and several things have the name."""
 
+SCIP = "scip"
+"""The origin of what a SCIP index says."""
+
 ValueKind = Literal["class", "instance", "function", "module", "folder", "external"]
 
 
@@ -58,20 +61,18 @@ class Meaning(NamedTuple):
     is_member: bool = False
     is_sure: bool = True
     origin: str = ""
-    """The tool that said so, where it was not the text: see `ExternalEdge`."""
+    """`SCIP` if an index said so, and empty if the text shows it."""
 
 
 class ExternalEdge(NamedTuple):
-    """The definitions that the name at `start` to `stop` in bytes means, as another tool says.
+    """The definitions that the name at `start` to `stop` in bytes means, as a SCIP index says.
 
-    Without any it means something outside of the project. `origin` is `scip`.
+    Without any it means something outside of the project.
     """
 
-    path: str
     start: int
     stop: int
     targets: tuple[NamePlace, ...]
-    origin: str
 
 
 class HiddenUse(NamedTuple):

@@ -22,7 +22,7 @@ from tests.support.source_trees import PACKAGE, ROOT, modules, nodes, parsed, te
 TOUCHES_FILES = {
     "storage/confined_folder.py": "opens files beneath a folder for those who may, without following links out of it",
     "repo/executables.py": "asks which programs there are; opens nothing",
-    "references/scip/edge_collection.py": "the SCIP index, opened through a confined folder, where its owner put it",
+    "references/scip/scip_edges.py": "the SCIP index, opened through a confined folder, where its owner put it",
     "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and that of the user",
     "cli/hook_command.py": "asks whether a workspace has a folder in the cache; opens nothing",
     "cli/query_commands.py": "asks whether a word typed at the terminal is a path; opens nothing",

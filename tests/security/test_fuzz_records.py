@@ -17,11 +17,9 @@ from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.plans.plan_validation import validate_plan
-from context_engine.references.scip.scip_document import ProtobufError
-from context_engine.references.scip.scip_edges import EdgeProject, ScipEdges
-from context_engine.references.scip.scip_index import ScipIndex
+from context_engine.references.scip.scip_edges import EdgeProject, ExternalEdges
 from context_engine.references.values import NamePlace
-from context_engine.repo import git_files
+from context_engine.repo import Root, git_files
 from context_engine.search import chunk_files
 from context_engine.storage import event_log
 from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
@@ -201,14 +199,14 @@ def test_scip_indexes(tmp_path: Path) -> None:
     project = EdgeProject(lambda path: files.get(path, b""), lambda _: 0, lambda _: list(files), lambda *_: [])
 
     def read(data: bytes) -> None:
-        place = tmp_path / "index.scip"
-        place.write_bytes(data)
-        with place.open("rb") as file:
-            edges = ScipEdges(ScipIndex(file), project)
-            for path, text in files.items():
-                found = [edges.edge_at(path, text, start) for start in range(0, len(text), 7)]
-                targets = frozenset(place for edge in found if edge is not None for place in edge.targets)
-                edges.edges_to(path, text, targets | {NamePlace(path, 80)})
-                edges.find_implementing(NamePlace(path, 80))
+        (tmp_path / "index.scip").write_bytes(data)
+        edges = ExternalEdges(Root(tmp_path))
+        edges.begin(project)
+        for path, text in files.items():
+            found = [edges.edge_at(path, text, start) for start in range(0, len(text), 7)]
+            targets = frozenset(place for edge in found if edge is not None for place in edge.targets)
+            edges.edges_to(path, text, targets | {NamePlace(path, 80)})
+            edges.find_implementing(NamePlace(path, 80))
+        edges.close()
 
-    fuzz("SCIP indexes", mutated_bytes([made], [b"\x12\xff\xff\xff\x7f", b"\x80" * 12]), read, ProtobufError)
+    fuzz("SCIP indexes", mutated_bytes([made], [b"\x12\xff\xff\xff\x7f", b"\x80" * 12]), read)

@@ -5,28 +5,39 @@ A file that changed since the index was made has no edges; a definition in one i
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from context_engine.references.scip.scip_document import (
     UTF8,
     UTF32,
+    ProtobufError,
     ScipDocument,
+    ScipOccurrence,
     owner_of,
     package_of,
     symbol_names,
 )
 from context_engine.references.scip.scip_index import ScipIndex
 from context_engine.references.values import ExternalEdge, NamePlace
+from context_engine.repo import Root
+from context_engine.storage import ConfinedFolder
+from context_engine.text import format_count
 
+SCIP_FILE = "index.scip"
+"""The name that indexers give it, at the top of what they index."""
+OFF, AUTO = "off", "auto"
+SHOWN_MAX = 3
 NAMES_KEPT = 300_000
 """Names of decoded documents in memory, at about 300 bytes each."""
 SAME_NAMES_MIN = 0.5
 """Share of the names of an unchanged file that are written as their symbol; the others are aliases and modules."""
 CONSTRUCTORS = ("<constructor>", "<init>")
 """Names that indexers give a constructor; `new Cart()` means it and its class."""
-ORIGIN = "scip"
 
 
 class EdgeProject(NamedTuple):
@@ -42,54 +53,120 @@ class EdgeProject(NamedTuple):
     locate: Callable[[str, str], Sequence[NamePlace]]
 
 
-class LocatedName(NamedTuple):
-    """A name in bytes, with its symbol."""
-
-    start: int
-    stop: int
-    symbol: str
-    is_definition: bool
-
-
 class _File(NamedTuple):
-    """A file with the document of it. `names` are empty if the file has changed."""
+    """A file with the document of it, and its names by their offsets, which are empty if the file has changed.
+
+    A name is an occurrence whose `start` and `stop` are offsets in bytes.
+    """
 
     data: bytes
     document: ScipDocument
-    names: dict[int, tuple[LocatedName, ...]]
+    names: dict[int, list[ScipOccurrence]]
     definitions: dict[str, list[int]]
     is_current: bool
 
 
-class ScipEdges:
-    """The edges of one index. Not thread-safe: one question at a time."""
+class ExternalEdges:
+    """The edges of the SCIP index of a workspace, if there is one. It is opened again when it is another one.
 
-    def __init__(self, index: ScipIndex, project: EdgeProject, prefix: str = "") -> None:
-        """Take the folder that was indexed, as `prefix` of the paths, with its slash."""
-        self._index = index
+    One question at a time; `close` may come in between.
+    """
+
+    def __init__(self, root: Root, scip_index: str = AUTO) -> None:
+        """Open nothing yet. The index is `auto` for `index.scip` in the workspace, `off`, or an absolute path."""
+        self._root = root
+        self._where = scip_index
+        self._stamp: tuple[int, ...] = ()
+        self._use(None)
+
+    def begin(self, project: EdgeProject) -> None:
+        """Begin a question: open the index if it is another one, and forget what may have changed in the files."""
         self._project = project
-        self._prefix = prefix
+        self._changed.clear()
+        self._targets.clear()
+        if self._where != OFF:
+            self._open_index()
+
+    def notes(self) -> list[str]:
+        """Return what the answer to the last question should say of the index."""
+        name = SCIP_FILE if self._where == AUTO else self._where
+        if self._problem:
+            return [f"{name} is not used: {self._problem}"]
+        if not self._changed:
+            return []
+        changed = sorted(self._changed)
+        shown = ", ".join(changed[:SHOWN_MAX]) + ", ..." * (len(changed) > SHOWN_MAX)
+        count = format_count(len(changed), "file")
+        return [f"{count} changed since {name} was made and did without it ({shown}): run the indexer again"]
+
+    def close(self) -> None:
+        """Close the index; the next question opens it again."""
+        self._stamp = ()
+        if self._index is not None:
+            self._index.close()
+
+    # -- the index --
+
+    def _use(self, index: ScipIndex | None, problem: str = "") -> None:
+        """Take another index, or none, and forget what the one before said."""
+        self._index = index
+        self._problem = problem
+        self._prefix = self._find_prefix(index.project_root) if index is not None else ""
         self._files: dict[str, _File] = {}
         self._kept = 0
         self._targets: dict[str, tuple[NamePlace, ...]] = {}
         self._packages: set[str] = set()
-        self.changed: set[str] = set()
+        self._changed: set[str] = set()
 
-    def begin(self, project: EdgeProject) -> None:
-        """Forget which files were asked about, and where definitions are: files may have changed."""
-        self._project = project
-        self.changed = set()
-        self._targets.clear()
+    def _open_index(self) -> None:
+        """Open the index if there is one, and again if it is another one."""
+        folder, name = self._root.confined, SCIP_FILE
+        if self._where != AUTO:
+            place = Path(self._where)
+            folder, name = ConfinedFolder(place.parent, follow_links=True), place.name
+        try:
+            status = folder.stat(name)
+        except OSError as error:
+            self.close()
+            self._use(None, "" if self._where == AUTO else f"{error.strerror or error}")
+            return
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp == self._stamp:
+            return
+        self.close()
+        self._stamp = stamp
+        try:
+            file = os.fdopen(folder.open(name), "rb")
+        except OSError as error:
+            self._use(None, f"{error.strerror or error}")
+            return
+        try:
+            self._use(ScipIndex(file))
+        except (OSError, ProtobufError) as error:
+            file.close()
+            self._use(None, str(error))
+
+    def _find_prefix(self, project_root: str) -> str:
+        """Return the folder of the workspace that was indexed, with a slash; empty for the workspace itself.
+
+        An index that was made elsewhere, as on a server, is one of the workspace.
+        """
+        inside = os.path.relpath(project_root, self._root.path) if project_root else "."
+        if inside == "." or inside.startswith("..") or not self._root.confined.exists(inside):
+            return ""
+        return f"{inside.replace(os.sep, '/')}/"
+
+    # -- edges --
 
     def edge_at(self, path: str, data: bytes, start: int) -> ExternalEdge | None:
-        """Return what the name at an offset means; None if the index does not say it. A definition has no edge."""
+        """Return what the name at an offset in bytes means; None if the index does not say it, as of a definition."""
         file = self._file(path, data)
         names = file.names.get(start, ()) if file is not None else ()
         if not names or any(name.is_definition for name in names):
             return None
         targets = dict.fromkeys(place for name in names for place in self._places_of(name.symbol, path))
         if targets or all(self._is_outside(name.symbol) for name in names):
-            return ExternalEdge(path, start, names[0].stop, tuple(targets), ORIGIN)
+            return ExternalEdge(start, names[0].stop, tuple(targets))
         return None
 
     def edges_to(self, path: str, data: bytes, targets: frozenset[NamePlace]) -> list[ExternalEdge]:
@@ -101,7 +178,7 @@ class ScipEdges:
         found: list[ExternalEdge] = []
         for start, names in file.names.items():
             if not any(name.is_definition for name in names) and any(name.symbol in symbols for name in names):
-                found.append(ExternalEdge(path, start, names[0].stop, tuple(sorted(targets)), ORIGIN))
+                found.append(ExternalEdge(start, names[0].stop, tuple(sorted(targets))))
         return found
 
     def find_implementing(self, place: NamePlace) -> list[NamePlace]:
@@ -109,7 +186,7 @@ class ScipEdges:
         found: dict[NamePlace, None] = {}
         waiting = list(self._symbols_at(place))
         seen = set(waiting)
-        while waiting:
+        while waiting and self._index is not None:
             symbol = waiting.pop()
             for path in self._index.find_describing(symbol):
                 document = self._index.read(path)
@@ -150,7 +227,7 @@ class ScipEdges:
         bare = names[-1].rpartition(">")[2] or names[max(0, len(names) - 2)]  # `<get>size` is `size` in the code
         files = (path, *self._project.defining(bare))
         places = [place for at in files for place in self._defined_in(symbol, at)]
-        if not places:
+        if not places and self._index is not None:
             described = [self._prefix + at for at in self._index.find_describing(symbol)]
             places = [place for at in described for place in self._defined_in(symbol, at)]
         if names[-1] in CONSTRUCTORS:
@@ -181,23 +258,25 @@ class ScipEdges:
 
     def _file(self, path: str, data: bytes) -> _File | None:
         """Return a file with its document; None if the index does not have it."""
+        if self._index is None or not path.startswith(self._prefix):
+            return None
         known = self._files.get(path)
         if known is None or (known.data is not data and known.data != data):
-            document = self._index.read(path.removeprefix(self._prefix)) if path.startswith(self._prefix) else None
+            document = self._index.read(path.removeprefix(self._prefix))
             if document is None:
                 return None
-            known = self._open(path, data, document)
+            known = self._open(path, data, document, self._index.mtime_ns)
             self._keep(path, known)
         if not known.is_current:
-            self.changed.add(path)
+            self._changed.add(path)
         return known
 
-    def _open(self, path: str, data: bytes, document: ScipDocument) -> _File:
+    def _open(self, path: str, data: bytes, document: ScipDocument, indexed_ns: int) -> _File:
         if document.text is not None:
             is_current = document.text == data
         else:
             modified = self._project.mtime_ns(path)
-            is_current = modified is not None and modified <= self._index.mtime_ns
+            is_current = modified is not None and modified <= indexed_ns
         names = locate_names(data, document) if is_current else None
         if names is None:
             return _File(data, document, {}, {}, is_current=False)
@@ -216,31 +295,31 @@ class ScipEdges:
         self._files[path] = file
 
 
-def locate_names(data: bytes, document: ScipDocument) -> dict[int, tuple[LocatedName, ...]] | None:
+def locate_names(data: bytes, document: ScipDocument) -> dict[int, list[ScipOccurrence]] | None:
     """Return the names of a document by their offsets; None if these are not the places of these names.
 
     Each definition must have the name of its symbol, and most other names, too.
     """
     lines = LineOffsets(data, document.encoding)
-    found: dict[int, list[LocatedName]] = {}
+    found: dict[int, list[ScipOccurrence]] = {}
     same = other = 0
-    for occurrence in document.occurrences:
-        place = lines.locate(occurrence.line, occurrence.start, occurrence.stop)
+    for symbol, is_definition, line, *columns in document.occurrences:
+        place = lines.locate(line, *columns)
         if place is None:
             return None
-        names = symbol_names(occurrence.symbol)
-        if place[0] == place[1]:  # a module, at the start of its file
+        start, stop = place
+        names = symbol_names(symbol)
+        if start == stop:  # a module, at the start of its file
             continue
-        if names and not names[-1].startswith("<") and not occurrence.symbol.endswith(":"):
-            is_same = data[place[0] : place[1]].decode("utf-8", "replace").lstrip("$") == names[-1].lstrip("$")
+        if names and not names[-1].startswith("<") and not symbol.endswith(":"):
+            is_same = data[start:stop].decode("utf-8", "replace").lstrip("$") == names[-1].lstrip("$")
             same, other = same + is_same, other + (not is_same)
-            if occurrence.is_definition and not is_same and names[-1] != "constructor":
+            if is_definition and not is_same and names[-1] != "constructor":
                 return None
-        name = LocatedName(*place, occurrence.symbol, occurrence.is_definition)
-        found.setdefault(place[0], []).append(name)
+        found.setdefault(start, []).append(ScipOccurrence(symbol, is_definition, line, start, stop))
     if same + other and same / (same + other) < SAME_NAMES_MIN:
         return None
-    return {start: tuple(names) for start, names in found.items()}
+    return found
 
 
 class LineOffsets:
@@ -252,9 +331,10 @@ class LineOffsets:
 
     def __init__(self, data: bytes, encoding: int) -> None:
         self._data = data
-        self._encoding = encoding
         self._is_plain = encoding == UTF8 or data.isascii()
+        self._is_wide = encoding == UTF32
         self._starts = [0, *(found.end() for found in re.finditer(rb"\n", data)), len(data) + 1]
+        self._units_of = lru_cache(maxsize=1)(self._find_units)  # the names of a line follow each other
 
     def locate(self, line: int, start: int, stop: int) -> tuple[int, int] | None:
         """Return where a range on a line is; None if the line does not reach so far."""
@@ -263,11 +343,13 @@ class LineOffsets:
         first, end = self._starts[line], self._starts[line + 1] - 1
         if self._is_plain:
             return (first + start, first + stop) if first + stop <= end else None
-        text = self._data[first:end].decode("utf-8", "replace")
-        codec, width = ("utf-32-le", 4) if self._encoding == UTF32 else ("utf-16-le", 2)
-        units = text.encode(codec)
-        if stop * width > len(units):
-            return None
-        before, inside = units[: start * width], units[start * width : stop * width]
-        begin = first + len(before.decode(codec, "replace").encode())
-        return begin, begin + len(inside.decode(codec, "replace").encode())
+        units = self._units_of(first, end)
+        return (units[start], units[stop]) if stop < len(units) else None
+
+    def _find_units(self, first: int, end: int) -> list[int]:
+        """Return where each unit of a line begins, and where the last one ends."""
+        places = [first]
+        for char in self._data[first:end].decode("utf-8", "replace"):
+            halves = 1 if self._is_wide or char <= "\uffff" else 2
+            places += [places[-1]] * (halves - 1) + [places[-1] + len(char.encode())]
+        return places

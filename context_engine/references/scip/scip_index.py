@@ -7,7 +7,6 @@ gives damaged documents, which are left out.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from io import BufferedReader
 from typing import NamedTuple
@@ -40,12 +39,11 @@ class _Part(NamedTuple):
 
 
 class ScipIndex:
-    """An open index. Thread-safe; close it."""
+    """An open index; close it."""
 
     def __init__(self, file: BufferedReader) -> None:
         """Read where the documents are. Raises: OSError, ProtobufError for another file."""
         self._file = file
-        self._lock = threading.Lock()
         status = os.fstat(file.fileno())
         self.mtime_ns = status.st_mtime_ns
         self.project_root = ""
@@ -53,11 +51,6 @@ class ScipIndex:
         if status.st_size > INDEX_BYTES_MAX:
             raise ProtobufError(f"it has more than {INDEX_BYTES_MAX:,} bytes")
         self._parts = dict(self._find_parts(status.st_size))
-
-    @property
-    def paths(self) -> list[str]:
-        """The paths of its documents."""
-        return list(self._parts)
 
     def read(self, path: str) -> ScipDocument | None:
         """Return a document; None if it is not there or damaged."""
@@ -83,8 +76,7 @@ class ScipIndex:
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
-            self._file.close()
+        self._file.close()
 
     def _find_parts(self, size: int) -> Iterator[tuple[str, _Part]]:
         at = count = 0
@@ -109,9 +101,8 @@ class ScipIndex:
                 yield path, _Part(start, length)
 
     def _read(self, start: int, size: int) -> bytes:
-        with self._lock:
-            self._file.seek(start)
-            return self._file.read(size)
+        self._file.seek(start)
+        return self._file.read(size)
 
 
 def _read_project_root(data: bytes) -> str:
