@@ -10,13 +10,8 @@ from typing import Literal, NamedTuple
 from context_engine.index import StoredSymbol, role_of, term_hashes
 from context_engine.model import Edge
 from context_engine.references.indirect_symbols import find_constructor_uses
-from context_engine.references.symbol_graph import (
-    CLASS_LIKE,
-    FILES_PARSED_MAX,
-    SymbolDefinition,
-    SymbolGraph,
-    SymbolUse,
-)
+from context_engine.references.reference_finder import SymbolUse
+from context_engine.references.symbol_graph import CLASS_LIKE, FILES_PARSED_MAX, SymbolDefinition, SymbolGraph
 from context_engine.repo import is_sensitive, path_of_listing
 from context_engine.text import LineSpan, compound_term, expand_words, unique
 
@@ -135,7 +130,7 @@ class GraphTraversal:
         for members in named.values():
             uses, _ = self._graph.uses(members)
             via = members[0].qualified
-            yield from (replace(use, via=via) for use in uses if use.certainty != "possible")
+            yield from (use._replace(via=via) for use in uses if use.certainty != "possible")
 
     def _users(
         self,

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from context_engine.languages import SyntaxFile, SyntaxNode, child_of
-from context_engine.references.symbol_graph import CLASS_LIKE, SymbolDefinition, SymbolGraph, SymbolUse
+from context_engine.references.reference_finder import SymbolUse
+from context_engine.references.symbol_graph import CLASS_LIKE, SymbolDefinition, SymbolGraph
 from context_engine.text import LineSpan, dotted_name
 
 FILES_MAX = 100
@@ -112,13 +113,13 @@ def find_constructor_uses(graph: SymbolGraph, defined: Sequence[SymbolDefinition
         paths = sorted({child.path for child in below})
         if one is holder:
             calls = [use for maker in makers for use in graph.uses_in_files([maker], paths)]
-            found += [replace(use, target=one.name, via=makers[0].qualified) for use in calls if use.kind == "call"]
+            found += [use._replace(target=one.name, via=makers[0].qualified) for use in calls if use.kind == "call"]
         else:
             heirs = [child for child in below if not _class_and_constructors(graph, child)[1]]
             calls = graph.uses([holder])[0] + (graph.uses(heirs)[0] if heirs else [])
-            found += [replace(use, via=use.target, target=one.name) for use in calls if use.kind == "call"]
+            found += [use._replace(via=use.target, target=one.name) for use in calls if use.kind == "call"]
         for child in below:
-            found += [replace(use, target=one.name) for use in _super_calls(graph, child)]
+            found += [use._replace(target=one.name) for use in _super_calls(graph, child)]
     return found
 
 

@@ -15,11 +15,12 @@ ALIASES_MAX = 20
 """Other names that imports give to one definition."""
 
 
-class Reference(NamedTuple):
-    """A use of a definition at `start` to `stop` in bytes; line and column count from 1.
+class SymbolUse(NamedTuple):
+    """A use of a definition at path:line; `start` and `stop` are its bytes, where the syntax tree was asked.
 
-    `kind` is call, type, read, import or definition (the name is bound there again, as in an override). `origin` is the
-    tool that said so, as in `ExternalEdge`.
+    Line and column count from 1. `kind` is call, type, read, import or definition (the name is bound there again, as in
+    an override). `origin` is as in `Meaning`. `source` (a qualified name, or "" for the top of the file) uses `target`;
+    `via` is the method of an interface that is used in place of the target.
     """
 
     path: str
@@ -28,8 +29,11 @@ class Reference(NamedTuple):
     line: int
     column: int
     kind: str
-    certainty: Certainty
+    certainty: Certainty = "likely"
     origin: str = ""
+    source: str = ""
+    target: str = ""
+    via: str = ""
 
 
 class _Target(NamedTuple):
@@ -68,14 +72,14 @@ class ReferenceFinder:
 
     def find(
         self, name: str, targets: Sequence[NamePlace], paths: Iterable[str], *, only_bases: bool = False
-    ) -> list[Reference]:
+    ) -> list[SymbolUse]:
         """Return the uses of definitions of one name in some files, each at most once, by file and place.
 
         `only_bases`: those where a class names its base.
         """
         given = frozenset(targets)
         target = self._target(name, given | self.find_joined(targets))
-        found: dict[tuple[str, int], Reference] = {}
+        found: dict[tuple[str, int], SymbolUse] = {}
         for file in filter(None, map(self._project.read, paths)):
             for word in self._names_in(file, name):
                 for reference in self._uses_of(file, word, target, only_bases=only_bases):
@@ -88,7 +92,7 @@ class ReferenceFinder:
                     found.setdefault((reference.path, reference.start), reference)
         return sorted(found.values())
 
-    def _find_edges(self, file: SyntaxFile, targets: frozenset[NamePlace]) -> Iterator[Reference]:
+    def _find_edges(self, file: SyntaxFile, targets: frozenset[NamePlace]) -> Iterator[SymbolUse]:
         """Yield the uses in a file that other tools know, under whatever name."""
         edges = self._project.edges
         for edge in edges.edges_to(file.path, file.data, targets) if edges is not None else ():
@@ -96,7 +100,7 @@ class ReferenceFinder:
             if node is not None and NamePlace(file.path, edge.start) not in targets:
                 kind = find_kind(file, node) if file.is_identifier(node) else "read"
                 line, column = file.position_of(edge.start)
-                yield Reference(file.path, edge.start, edge.stop, line, column, kind, "exact", SCIP)
+                yield SymbolUse(file.path, edge.start, edge.stop, line, column, kind, "exact", SCIP)
 
     def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return what an identifier means: what another tool says of it, or else what the text shows."""
@@ -228,7 +232,7 @@ class ReferenceFinder:
 
     def _uses_of(
         self, file: SyntaxFile, word: str, target: _Target, *, only_bases: bool = False
-    ) -> Iterator[Reference]:
+    ) -> Iterator[SymbolUse]:
         spans = self._base_spans(file) if only_bases else []
         for node in file.find(word):
             if only_bases and not any(start <= node.start_byte < stop for start, stop in spans):
@@ -239,13 +243,13 @@ class ReferenceFinder:
                 line, column = file.position(node)
                 kind = find_kind(file, node)
                 span = (node.start_byte, node.end_byte)
-                yield Reference(file.path, *span, line, column, kind, certainty, meaning.origin)
+                yield SymbolUse(file.path, *span, line, column, kind, certainty, meaning.origin)
         hidden = () if only_bases else self.resolver.style(file).hidden_uses(file, word)
         for use in hidden:
             certainty = self._judge(file, word, use.meaning, target)
             if certainty is not None:
                 line, column = file.position_of(use.start)
-                yield Reference(file.path, use.start, use.stop, line, column, use.kind, certainty)
+                yield SymbolUse(file.path, use.start, use.stop, line, column, use.kind, certainty)
 
     def _judge(self, file: SyntaxFile, name: str, meaning: Meaning, target: _Target) -> Certainty | None:
         if target.places & set(meaning.places):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain
 from weakref import WeakMethod
@@ -26,7 +26,7 @@ from context_engine.index import (
 )
 from context_engine.languages import PathIndex, Symbol, SyntaxFile, resolve_import
 from context_engine.references.project_files import ProjectFiles
-from context_engine.references.reference_finder import Reference, ReferenceFinder, offset_of
+from context_engine.references.reference_finder import ReferenceFinder, SymbolUse, offset_of
 from context_engine.references.scip.scip_edges import EdgeProject, ExternalEdges
 from context_engine.references.values import SCIP, Certainty, ExternalEdge, NamePlace
 from context_engine.repo import is_under
@@ -53,25 +53,6 @@ class SymbolDefinition:
     kind: str
     span: LineSpan
     line: int
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolUse:
-    """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line.
-
-    `kind` is call, type, read, import or definition; `via` is the method of an interface that is used in place of the
-    target; `origin` is the tool that said so, as in `ExternalEdge`.
-    """
-
-    source: str
-    target: str
-    path: str
-    line: int
-    kind: str
-    certainty: Certainty = "likely"
-    column: int = 0
-    via: str = ""
-    origin: str = ""
 
 
 class SymbolGraph:
@@ -189,7 +170,7 @@ class SymbolGraph:
             if method not in defined:
                 uses = self.uses_in_files([method], paths)
                 sure = [use for use in uses if use.kind != "definition" and use.certainty != "possible"]
-                found += [replace(use, via=method.qualified) for use in sure]
+                found += [use._replace(via=method.qualified) for use in sure]
         return found
 
     def uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:
@@ -209,7 +190,7 @@ class SymbolGraph:
         if not places:
             return None
         holding = self.files_alike(defined[0].path, paths, name)
-        return [self._as_use(found, name) for found in self.finder.find(name, places, holding, only_bases=only_bases)]
+        return [self._as_use_of(name, use) for use in self.finder.find(name, places, holding, only_bases=only_bases)]
 
     def files_alike(self, path: str, paths: Sequence[str], name: str) -> list[str]:
         """Return the files with a name, of the language of a file or one that shares its names."""
@@ -231,9 +212,9 @@ class SymbolGraph:
                 continue
             edge = self._edge_of(use)
             if edge is None or not edge.targets:
-                yield replace(use, certainty="likely" if is_sure else "possible")
+                yield use._replace(certainty="likely" if is_sure else "possible")
             elif not places.isdisjoint(edge.targets):
-                yield replace(use, certainty="exact", origin=SCIP)
+                yield use._replace(certainty="exact", origin=SCIP)
 
     def _place_of(self, defined: SymbolDefinition) -> NamePlace | None:
         """Return where a definition is; None if it cannot be resolved."""
@@ -252,13 +233,11 @@ class SymbolGraph:
         data = self.parses.load(use.path)
         return self._edges.edge_at(use.path, data, offset_of(data, use.line, use.column))
 
-    def _as_use(self, found: Reference, name: str) -> SymbolUse:
-        outline, qualified = self.parses.outline(found.path)
-        around = [number for number, one in enumerate(outline.symbols) if one.start <= found.start < one.stop]
-        source = qualified[around[-1]] if around else ""
-        return SymbolUse(
-            source, name, found.path, found.line, found.kind, found.certainty, found.column, origin=found.origin
-        )
+    def _as_use_of(self, name: str, use: SymbolUse) -> SymbolUse:
+        """Return a use with what it uses, and the innermost definition around it."""
+        outline, qualified = self.parses.outline(use.path)
+        around = [number for number, one in enumerate(outline.symbols) if one.start <= use.start < one.stop]
+        return use._replace(source=qualified[around[-1]] if around else "", target=name)
 
     def callees(self, defined: SymbolDefinition) -> list[tuple[SymbolUse, SymbolDefinition]]:
         """Return the uses of project definitions inside a definition, each with what it means, in file order."""
@@ -269,7 +248,7 @@ class SymbolGraph:
             meant = self._resolve(file, use) if file is not None else None
             target, certainty, origin = meant or (self._by_name(use), "likely", "")
             if target is not None:
-                found.append((replace(use, certainty=certainty, origin=origin), target))
+                found.append((use._replace(certainty=certainty, origin=origin), target))
         return found
 
     def _resolve(self, file: SyntaxFile, use: SymbolUse) -> tuple[SymbolDefinition | None, Certainty, str] | None:
@@ -431,7 +410,7 @@ class SymbolGraph:
         """Return a call at an offset that certainly means a target, whatever is written there."""
         file = self.parses.syntax(path)
         line, column = file.position_of(start) if file is not None else (1, 1)
-        return self._as_use(Reference(path, start, start, line, column, "call", "exact"), target)
+        return self._as_use_of(target, SymbolUse(path, start, start, line, column, "call", "exact"))
 
     def is_import(self, path: str, line: int, column: int) -> bool:
         """Whether a name at a place only imports what it means."""
@@ -454,7 +433,7 @@ class SymbolGraph:
         uses = []
         for one in parsed.outline.references if parsed is not None else ():
             source = parsed.qualified[one.symbol] if parsed is not None and one.symbol >= 0 else ""
-            uses.append(SymbolUse(source, one.name, path, one.line, one.kind, column=one.column))
+            uses.append(SymbolUse(path, 0, 0, one.line, one.column, one.kind, source=source, target=one.name))
         return uses
 
     # -- files --
