@@ -21,8 +21,7 @@ class ModuleStyle:
     """The rules of most languages.
 
     With `joins_members` a class has a member in its body and another one of that name elsewhere. With
-    `joins_declarations` a thing has several declarations, and with `finds_all_names` the rules for scopes of the
-    resolver are not asked.
+    `joins_declarations` a thing has several declarations, and only the style knows which names mean it.
     With `depth_first` a member is looked up in the first base with all its bases before the others, and `super` is the
     first base. With `implements_by_methods` a type implements each interface whose methods it has.
     """
@@ -31,7 +30,6 @@ class ModuleStyle:
     has_one_kind_of_member = False
     """Whether a method, a property and an attribute of one name are the same member."""
     joins_declarations = False
-    finds_all_names = False
     depth_first = False
     implements_by_methods = False
     passes_by_name = False
@@ -50,6 +48,11 @@ class ModuleStyle:
     def read_defining(self, name: str) -> Iterator[SyntaxFile]:
         """Yield the files that define a name."""
         yield from filter(None, map(self.project.read, self.project.defining(name)))
+
+    def find_defined(self, name: str, is_meant: Callable[[SyntaxFile, NameBinding], bool]) -> list[NamePlace]:
+        """Return the places in the project that bind a name, those that a test accepts."""
+        bound = [(file, one) for file in self.read_defining(name) for one in file.bindings(name)]
+        return [NamePlace(file.path, one.node.start_byte) for file, one in bound if is_meant(file, one)]
 
     def member_places(self, values: Values, name: str, usage: NameUsage | None = None) -> list[NamePlace]:
         """Return the definitions of a member of values."""

@@ -68,17 +68,15 @@ class PackageStyle(ModuleStyle):
 
     def places_in_package(self, package: str, name: str, usage: NameUsage | None) -> list[NamePlace]:
         """Return the definitions of a name at the top of a package."""
-        found: list[NamePlace] = []
-        for path in self.resolver.project.defining(name):
-            file = self.resolver.project.read(path)
-            style = self.resolver.style(file) if file is not None else None
-            if file is None or not isinstance(style, PackageStyle):
-                continue
-            for binding in file.bindings(name):
-                if binding.role != "import" and style.package_of_binding(file, binding) == package:
-                    is_apt = usage is None or style.accepts(file, binding, usage)
-                    found += [NamePlace(path, binding.node.start_byte)] if is_apt else []
-        return found
+
+        def is_meant(file: SyntaxFile, binding: NameBinding) -> bool:
+            style = self.resolver.style(file)
+            if binding.role == "import" or not isinstance(style, PackageStyle):
+                return False
+            is_inside = style.package_of_binding(file, binding) == package
+            return is_inside and (usage is None or style.accepts(file, binding, usage))
+
+        return self.find_defined(name, is_meant)
 
     def package_of_binding(self, file: SyntaxFile, binding: NameBinding) -> str | None:
         """Return the package of a definition at the top of it; None for all others."""

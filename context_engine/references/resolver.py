@@ -242,7 +242,7 @@ class Resolver:
     def name_values(self, file: SyntaxFile, name: str, offset: int) -> Values:
         """Return what a plain name may be at an offset."""
         narrowed = self.style(file).narrowed_values(file, name, offset)
-        if narrowed or self.style(file).finds_all_names:
+        if narrowed or self.style(file).joins_declarations:
             return narrowed
         bindings = self.visible_bindings(file, name, offset)
         if bindings:
@@ -379,17 +379,13 @@ class Resolver:
         """Return what a member of a value may be."""
         if value.kind == "external":
             return (Value("external", name=f"{value.name}.{name}", arguments=value.arguments),)
-        if value.kind == "module" or value.kind == "folder":
-            submodule = self._style_of_module(value).submodule(value, name)
-            places = self.module_member(value, name)
-            found = self.place_values(places or ())
-            return found or submodule or ((EXTERNAL,) if places is not None else ())
-        if value.kind in ("class", "instance"):
-            places, is_known = self.member_places(value, name, usage)
-            found = self.place_values(places, value)
-            return found or ((EXTERNAL,) if is_known and not places else ())
-        assigned = self.members.find_assigned(value.place, name) if value.kind == "function" else []
-        return self.place_values(assigned, value) or ((EXTERNAL,) if value.kind == "function" else ())
+        places, is_known = self.member_places(value, name, usage)
+        is_module = value.kind in ("module", "folder")
+        found = self.place_values(places, None if is_module else value)
+        if not found and is_module:
+            found = self._style_of_module(value).submodule(value, name)
+        is_open = bool(places) and value.kind in ("class", "instance")
+        return found or ((EXTERNAL,) if is_known and not is_open else ())
 
     def module_member(self, value: Value, name: str) -> list[NamePlace] | None:
         """Return the definitions of a name in a module; None if they cannot be known."""

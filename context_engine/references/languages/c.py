@@ -55,7 +55,6 @@ class CStyle(ModuleStyle):
 
     depth_first = True
     joins_declarations = True
-    finds_all_names = True
     unnamed_classes = CLASSES
 
     def __init__(self, resolver: Resolver) -> None:

@@ -125,15 +125,14 @@ class CSharpStyle(PackageStyle):
             return []
         bases = [base.place for owner in owners for base in self.resolver.members.bases(owner)[0]]
         classes = {*owners, *(place for place in bases if place.path)}
-        found: list[NamePlace] = []
-        for file in self.read_defining(name):
-            for binding in file.bindings(name) if b"this " in file.data else ():
-                first = get(binding.statement, "parameters", "@parameter") if binding.role == "function" else NO_NODE
-                if not _is_this(file, first) or not self.accepts(file, binding, usage):
-                    continue
-                if any(one.place in classes for one in self.resolver.type_values(file, get(first, "type"))):
-                    found += places_of(file, [binding])
-        return found
+
+        def is_meant(file: SyntaxFile, binding: NameBinding) -> bool:
+            first = get(binding.statement, "parameters", "@parameter") if binding.role == "function" else NO_NODE
+            if not _is_this(file, first) or not self.accepts(file, binding, usage):
+                return False
+            return any(one.place in classes for one in self.resolver.type_values(file, get(first, "type")))
+
+        return self.find_defined(name, is_meant)
 
     # -- classes --
 
@@ -148,14 +147,13 @@ class CSharpStyle(PackageStyle):
         if node.type == "record_declaration" and own:
             return places_of(file, own)
         named = file.text(get(node, "name"))
-        found: list[NamePlace] = []
-        for other in self.read_defining(name) if b"partial" in file.data and named else ():
-            for binding in other.bindings(name) if b"partial" in other.data else ():
-                part = other.scopes[binding.scope].node
-                is_part = part.type == node.type and other.text(get(part, "name")) == named
-                if is_part and self._namespace_at(other, part) == self._namespace_at(file, node):
-                    found += places_of(other, [binding])
-        return found
+
+        def is_meant(other: SyntaxFile, binding: NameBinding) -> bool:
+            part = other.scopes[binding.scope].node
+            is_part = part.type == node.type and other.text(get(part, "name")) == named and b"partial" in other.data
+            return is_part and self._namespace_at(other, part) == self._namespace_at(file, node)
+
+        return self.find_defined(name, is_meant) if b"partial" in file.data and named else []
 
     # -- values --
 

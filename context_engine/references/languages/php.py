@@ -170,14 +170,12 @@ class PhpStyle(ModuleStyle):
 
     def _find_in_namespace(self, full: str, role: str) -> list[NamePlace]:
         namespace, _, name = full.rpartition("\\")
-        found: list[NamePlace] = []
-        for file in self.read_defining(name) if name else ():
-            if namespace_of(file).lower() == namespace.lower():
-                top = [one for one in file.bindings(name) if one.role == role]
-                found += places_of(
-                    file, (one for one in top if one.scope == 0 or file.scopes[one.scope].role == "namespace")
-                )
-        return found
+
+        def is_meant(file: SyntaxFile, one: NameBinding) -> bool:
+            is_top = one.scope == 0 or file.scopes[one.scope].role == "namespace"
+            return one.role == role and is_top and namespace_of(file).lower() == namespace.lower()
+
+        return self.find_defined(name, is_meant) if name else []
 
 
 def namespace_of(file: SyntaxFile) -> str:

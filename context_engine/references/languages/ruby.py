@@ -51,7 +51,6 @@ class RubyStyle(ModuleStyle):
     """The rules of Ruby."""
 
     joins_declarations = True
-    finds_all_names = True
 
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)

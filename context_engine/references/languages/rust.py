@@ -205,9 +205,7 @@ class RustStyle(ModuleStyle):
         """Return the definitions of a name that a glob or a macro export brings."""
         node = file.node_at(offset, offset + 1) or NO_NODE
         if up(node).type == "macro_invocation":
-            bound = [(file, one) for file in self.read_defining(name) for one in file.bindings(name)]
-            macros = [(other, one) for other, one in bound if one.statement.type == "macro_definition"]
-            return [place for other, one in macros for place in places_of(other, [one])]
+            return self.find_defined(name, lambda _, one: one.statement.type == "macro_definition")
         brought = (self._from_globs(file, name, number, set()) for number in file.around(offset))
         if found := next(filter(None, brought), []):
             return found
