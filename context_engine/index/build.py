@@ -83,7 +83,7 @@ class IndexBuilder:
         self._pool = pool
         self._bytes_max = bytes_max
         self._encoder = encoder
-        self._excludes_file: str | None = None
+        self._git = Git(root)
         self._order: BuildOrder | None = None  # of the run in progress, when it has found its files
 
     def index_workspace(
@@ -148,7 +148,7 @@ class IndexBuilder:
         """
         with self._store.writer(wait_s=2.0) as writer:
             seen = _sizes_and_times(
-                walk(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
+                walk(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._git.excludes_file())
             )
             changes = compare_files(writer.states(paths), seen, writer.skipped_states(paths))
             if changes.is_empty:
@@ -183,13 +183,7 @@ class IndexBuilder:
     # -- the steps --
 
     def _walk(self, under: str = "") -> Walk:
-        return walk(self._root, [under], bytes_max=self._bytes_max, excludes_file=self._excludes_path())
-
-    def _excludes_path(self) -> str | None:
-        """Return git's global ignore file; git is asked once."""
-        if self._excludes_file is None:
-            self._excludes_file = Git(self._root).excludes_file() or ""
-        return self._excludes_file or None
+        return walk(self._root, [under], bytes_max=self._bytes_max, excludes_file=self._git.excludes_file())
 
     def _find_changes(self, seen: Mapping[str, tuple[int, int]], writer: EmbeddedWriter, under: str) -> IndexChanges:
         if not under:

@@ -18,7 +18,7 @@ from context_engine.index.build_order import ORDERED_FILES_MIN
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import IndexReport, Progress
-from context_engine.repo import WorkspaceWatcher, changes_rules, is_under
+from context_engine.repo import Watcher, changes_rules, is_under
 
 WAIT_S = 0.15
 """How long an answer waits for edited files to be indexed: a handful takes some 10 ms each."""
@@ -65,7 +65,7 @@ class LiveIndex:
         self._looked = True  # whether the last answer rests on a look of its own
         self._queued = False  # a run was asked for and has not ended
         self._step: Progress | None = None
-        self._watcher: WorkspaceWatcher | None = None
+        self._watcher: Watcher | None = None
         self._was_exact = False
         self._untidy = False
         self.last_error: str | None = None
@@ -133,7 +133,7 @@ class LiveIndex:
 
     def stale_files(self) -> frozenset[str]:
         """Return the files known to differ from the index."""
-        is_exact = self._watcher is not None and self._watcher.is_running and self._watcher.is_exact
+        is_exact = self._watcher is not None and self._watcher.is_exact
         if self._watcher is not None and (pending := self._watcher.pending):
             self.mark_stale(pending)  # an answer does not wait for the quiet that a batch waits for
         if not is_exact:
@@ -160,7 +160,7 @@ class LiveIndex:
         """Whether edits are reported as they happen."""
         return self._watcher is not None and self._watcher.is_running
 
-    def follow(self, watcher: WorkspaceWatcher) -> None:
+    def follow(self, watcher: Watcher) -> None:
         """Rely on a watcher as long as it runs; it reports through `mark_stale`."""
         self._watcher = watcher
 

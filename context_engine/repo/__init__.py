@@ -24,15 +24,14 @@ if TYPE_CHECKING:
     from context_engine.repo.joint_service import JointService, name_each, qualify, qualify_rows
     from context_engine.repo.paths import Root, is_sensitive, is_under, near_names, path_of_listing
     from context_engine.repo.program_output import describe_exit, quote_known_words, summarize_output
+    from context_engine.repo.re2_search import TextEngine, find_text_engine
     from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember
     from context_engine.repo.ripgrep import (
         VERSION_MIN,
         GrepRequest,
         MatchedLine,
         SearchDeadline,
-        TextEngine,
         find_ripgrep,
-        find_text_engine,
     )
     from context_engine.repo.searchable_files import FileLister, FileListing
     from context_engine.repo.subprocess_runner import (
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
         without_secrets,
     )
     from context_engine.repo.walker import Walk, WalkedFile, walk
-    from context_engine.repo.watch import Watcher, WorkspaceWatcher, changes_rules
+    from context_engine.repo.watch import Watcher, changes_rules
     from context_engine.repo.workspace_files import ReadFile, WorkspaceFile, WorkspaceFiles
     from context_engine.repo.workspace_roots import (
         check_workspace_root,

@@ -29,7 +29,7 @@ from context_engine.model import Skipped
 from context_engine.repo.file_reader import read_bytes, why_binary
 from context_engine.repo.git import TIMEOUT_S, Git
 from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
-from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, parse_diff, quote_path
+from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, check_diff_size, parse_diff
 
 VERSION_BYTES_MAX = 2_000_000
 """A larger file is rarely written by hand, and no checker finishes it in time."""
@@ -159,9 +159,9 @@ class DiffReader:
         said = self._git.run("diff", *SHAPE, f"-U{asked.context_lines}", *scope.args, "--")
         text = said.decode("utf-8", "replace")
         left_out: list[Skipped] = []
-        if asked.include_untracked and scope.is_of_work_tree:
-            text += "".join(self._untracked_files(left_out))
-        files = parse_diff(text, bytes_max=GIT_DIFF_BYTES_MAX, may_be_empty=True)
+        is_more_asked = asked.include_untracked and scope.is_of_work_tree
+        more = self._untracked_files(left_out, len(said)) if is_more_asked else ()
+        files = parse_diff(text, bytes_max=GIT_DIFF_BYTES_MAX, may_be_empty=True, more=more)
         if not files:
             raise self._empty(scope, asked)
         return replace(scope, target=asked.target, text=text, files=files, left_out=tuple(left_out))
@@ -183,8 +183,8 @@ class DiffReader:
 
     # -- files that git does not know yet --
 
-    def _untracked_files(self, left_out: list[Skipped]) -> Iterator[str]:
-        """Yield the diff that adds each untracked file that is not ignored."""
+    def _untracked_files(self, left_out: list[Skipped], size: int) -> Iterator[FileDiff]:
+        """Yield each untracked file that is not ignored; `size` is that of the diff before. Raises: TooLarge."""
         names = self._git.untracked_paths()
         if len(names) > UNTRACKED_MAX:
             rest = f"{len(names) - UNTRACKED_MAX:,} more untracked files"
@@ -192,7 +192,10 @@ class DiffReader:
         for path in names[:UNTRACKED_MAX]:
             content = self._in_work_tree(path)
             if isinstance(content, bytes):
-                yield adding(_printable(path), content)
+                size += len(content)
+                check_diff_size(size, GIT_DIFF_BYTES_MAX)
+                new = None if why_binary(content) else content.decode("utf-8", "replace")
+                yield FileDiff.of_new_file(_printable(path), new)
             else:
                 left_out.append(replace(content, path=_printable(path)))
 
@@ -214,30 +217,6 @@ def _tree_prefix(git: Git, commit: str) -> str:
     """Return what is before the path of a file in git's name for it in a commit, or in the stage ("")."""
     below = git.below()
     return f"{commit}:{below}/" if below else f"{commit}:"
-
-
-def adding(path: str, content: bytes) -> str:
-    r"""Return the diff that adds a file.
-
-    >>> print(adding("a.txt", b"one\n"), end="")
-    diff --git a/a.txt b/a.txt
-    new file mode 100644
-    --- /dev/null
-    +++ b/a.txt
-    @@ -0,0 +1,1 @@
-    +one
-    """
-    new = quote_path(f"b/{path}")
-    head = f"diff --git {quote_path(f'a/{path}')} {new}\nnew file mode 100644\n"
-    if why_binary(content):
-        return f"{head}Binary files /dev/null and {new} differ\n"
-    text = content.decode("utf-8", "replace")
-    if not text:
-        return head
-    lines = text.removesuffix("\n").split("\n")
-    body = "".join(f"+{line}\n" for line in lines)
-    ends = "" if text.endswith("\n") else "\\ No newline at end of file\n"
-    return f"{head}--- /dev/null\n+++ {new}\n@@ -0,0 +1,{len(lines)} @@\n{body}{ends}"
 
 
 def _is_left_out(file: FileDiff, left_out: dict[str, Skipped]) -> bool:

@@ -1,4 +1,4 @@
-r"""Searches listed files by RE2 in this process, on a machine without ripgrep; it finds the same lines.
+r"""Searches listed files by RE2 in this process, where `find_text_engine` finds no ripgrep; both find the same lines.
 
 It refuses what RE2 cannot: `\<` and `\b{start}`, `\A` and `\z`, the flag `x`, `\u{e9}`, and classes inside classes.
 To its `\b` only the letters of ASCII are letters.
@@ -15,7 +15,14 @@ from typing import Any
 
 from context_engine.errors import ContextEngineError
 from context_engine.repo.file_reader import contents_in, open_root
-from context_engine.repo.ripgrep import GrepRequest, MatchedLine, SearchDeadline, invalid_pattern
+from context_engine.repo.ripgrep import (
+    GrepRequest,
+    MatchedLine,
+    Ripgrep,
+    SearchDeadline,
+    find_ripgrep,
+    invalid_pattern,
+)
 from context_engine.storage import ConfinedFolder
 from context_engine.text import compile_linear
 
@@ -33,7 +40,7 @@ _REASONS = {
 
 
 class Re2Search:
-    """The search by RE2; each method is one of `TextEngine`."""
+    """The search by RE2, with the methods of `Ripgrep`."""
 
     name = "re2"
 
@@ -65,6 +72,16 @@ class Re2Search:
                 if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                     data = data.decode("utf-16", "replace").encode()
                 yield path, data.removeprefix(codecs.BOM_UTF8)
+
+
+TextEngine = Ripgrep | Re2Search
+"""Both keep one contract: tests/contracts/test_text_search.py."""
+
+
+def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
+    """Return the best engine of this machine: the `rg` next to our Python, the one on PATH, or RE2."""
+    command = find_ripgrep(path, outside=root)
+    return Ripgrep(root, command) if command else Re2Search(root)
 
 
 def _count_lines(find: Any, text: bytes) -> int:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, SearchTimeout, TooLarge
 from context_engine.repo.executables import find_programs, supervise
@@ -99,25 +99,6 @@ class SearchDeadline(NamedTuple):
             )
 
 
-class TextEngine(Protocol):
-    """A program that finds lines. Both engines keep one contract: tests/contracts/test_text_search.py."""
-
-    name: str
-
-    def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
-        """Return matching lines by file, and whether every file could be read.
-
-        Raises: InvalidArgument (the pattern), SearchTimeout, Cancelled, TooLarge.
-        """
-        ...
-
-    def places(
-        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
-    ) -> list[MatchedLine]:
-        """Return the first `most` matching lines of each file with lines around them. Raises: as `counts`."""
-        ...
-
-
 class Ripgrep:
     """The search by `rg`. `command` is its full path."""
 
@@ -128,14 +109,20 @@ class Ripgrep:
         self._command = command
 
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
-        """Return what `TextEngine.counts` does."""
+        """Return matching lines by file, and whether every file could be read.
+
+        Raises: InvalidArgument (the pattern), SearchTimeout, Cancelled, TooLarge.
+        """
         rows, separator, is_complete = self._run(["--count"], _COUNT, files, asked, patience)
         return {_decode_path(path, separator): int(count) for path, count in rows}, is_complete
 
     def places(
         self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
     ) -> list[MatchedLine]:
-        """Return what `TextEngine.places` does. Text is left out of ripgrep's output: only its place is needed."""
+        """Return the first `most` matching lines of each file with lines around them. Raises: as `counts`.
+
+        Text is left out of ripgrep's output: only its place is needed.
+        """
         options = ["-n", "-b", "--column", "--max-columns=1", f"--context={context}", f"--max-count={most}"]
         rows, separator, _ = self._run(options, _PLACE, files, asked, patience)
         decode = cache(lambda path: _decode_path(path, separator))  # the same names come again and again
@@ -180,16 +167,6 @@ _PLACE = re.compile(rb"([^\0]+)\0(\d+)[:-](?:(\d+):)?(\d+)[:-][^\r\n]*\r?\n")
 
 def _decode_path(path: bytes, separator: str) -> str:
     return os.fsdecode(path).replace(separator, "/")
-
-
-def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
-    """Return the best engine of this machine: the `rg` next to our Python, the one on PATH, or RE2."""
-    command = find_ripgrep(path, outside=root)
-    if command:
-        return Ripgrep(root, command)
-    from context_engine.repo.re2_search import Re2Search  # it imports this file
-
-    return Re2Search(root)
 
 
 def find_ripgrep(path: str | None, *, outside: str | os.PathLike[str] = "") -> str | None:

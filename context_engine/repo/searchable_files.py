@@ -19,7 +19,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.model import Skipped
 from context_engine.repo import file_reader
 from context_engine.repo.walker import Walk, WalkedFile, scan, walk
-from context_engine.repo.watch import WorkspaceWatcher, changes_rules
+from context_engine.repo.watch import Watcher, changes_rules
 from context_engine.storage import ConfinedFolder
 
 ANY_SIZE = 1 << 62
@@ -57,18 +57,17 @@ class FileLister:
         self._confined = ConfinedFolder(self._root)
         self._stale_s = stale_s
         self._find_excludes = excludes_file
-        self._excludes_file: str | None = None
         self._lock = threading.Lock()
         self._heard_lock = threading.Lock()
         self._heard: set[str] = set()
-        self._watcher: WorkspaceWatcher | None = None
+        self._watcher: Watcher | None = None
         self._was_watched = False
         self._looked_at = 0.0
         self._walk: Walk | None = None
         self._verdicts: dict[WalkedFile, tuple[str, str] | None] = {}
         self._listing: FileListing | None = None
 
-    def follow(self, watcher: WorkspaceWatcher) -> None:
+    def follow(self, watcher: Watcher) -> None:
         """Rely on a watcher as long as it runs; it reports through `note`."""
         self._watcher = watcher
 
@@ -105,7 +104,7 @@ class FileLister:
         Raises: FileNotFound, AccessFailed when the root is gone or closed.
         """
         with self._lock:
-            is_watched = self._watcher is not None and self._watcher.is_running and self._watcher.is_exact
+            is_watched = self._watcher is not None and self._watcher.is_exact
             heard = self._take_heard()
             now = time.monotonic()
             rest_s = 0.0 if is_watched else self._stale_s
@@ -132,7 +131,7 @@ class FileLister:
 
     def why_not(self, path: str) -> Skipped | None:
         """Return why a file or folder that exists is not in the listing; None when nothing excludes it."""
-        seen = walk(self._root, [path], bytes_max=ANY_SIZE, excludes_file=self._excludes())
+        seen = walk(self._root, [path], bytes_max=ANY_SIZE, excludes_file=self._find_excludes())
         return next(
             (skipped for skipped in seen.skipped if skipped.path == path or path.startswith(f"{skipped.path}/")), None
         )
@@ -144,14 +143,8 @@ class FileLister:
             heard, self._heard = self._heard, set()
         return heard | pending
 
-    def _excludes(self) -> str | None:
-        """Return git's own list of what to ignore everywhere, which is computed once."""
-        if self._excludes_file is None:
-            self._excludes_file = self._find_excludes() or ""
-        return self._excludes_file or None
-
     def _begin(self, now: float, check: Callable[[], None]) -> None:
-        self._walk = walk(self._root, [""], bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
+        self._walk = walk(self._root, [""], bytes_max=ANY_SIZE, excludes_file=self._find_excludes(), check=check)
         self._looked_at = now
         self._judge(self._walk.entries, check)
         self._verdicts = {entry: self._verdicts[entry] for entry in self._walk.entries}
@@ -173,7 +166,7 @@ class FileLister:
         assert self._walk
         known, gone = self._walk, frozenset(paths)
         below = tuple(f"{path}/" for path in gone)
-        seen = walk(self._root, gone, bytes_max=ANY_SIZE, excludes_file=self._excludes(), check=check)
+        seen = walk(self._root, gone, bytes_max=ANY_SIZE, excludes_file=self._find_excludes(), check=check)
 
         def stays(path: str) -> bool:
             return path not in gone and not path.startswith(below)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from context_engine.errors import ContextEngineError
 from context_engine.repo.git import Git
@@ -86,25 +85,6 @@ class Batch:
 def changes_rules(paths: Collection[str]) -> bool:
     """Return whether changed paths include other ignore rules or another branch, so that only a walk is right again."""
     return HEAD in paths or any(path.rpartition("/")[2] in IGNORE_FILES for path in paths)
-
-
-class WorkspaceWatcher(Protocol):
-    """The state of a watcher, as an answer needs it."""
-
-    @property
-    def is_running(self) -> bool:
-        """False when it stopped or never could run."""
-        ...
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether `pending` holds every change that was made before it was asked."""
-        ...
-
-    @property
-    def pending(self) -> frozenset[str]:
-        """Paths that changed, still waiting for a quiet moment."""
-        ...
 
 
 class Inotify:
@@ -306,8 +286,8 @@ class Watcher:
 
     @property
     def is_exact(self) -> bool:
-        """Whether `pending` holds every change that was made before it was asked, as on Linux."""
-        return self._is_listening and self._listener is not None and self._listener.is_exact
+        """Whether it runs and `pending` holds every change that was made before it was asked, as on Linux."""
+        return self.is_running and self._listener is not None and self._listener.is_exact
 
     @property
     def pending(self) -> frozenset[str]:

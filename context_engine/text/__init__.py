@@ -12,8 +12,8 @@ if TYPE_CHECKING:
         DiffHunk,
         DiffLine,
         FileDiff,
+        check_diff_size,
         parse_diff,
-        quote_path,
     )
     from context_engine.text.formatting import (
         compact_json,

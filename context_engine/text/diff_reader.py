@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated, TooLarge
@@ -69,6 +70,20 @@ class FileDiff:
     new_blob: str = ""
     old_has_newline: bool = True
     new_has_newline: bool = True
+
+    @classmethod
+    def of_new_file(cls, path: str, text: str | None) -> FileDiff:
+        r"""Return the change that adds a file; without a text it is binary.
+
+        >>> head = "diff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n"
+        >>> FileDiff.of_new_file("x", "one\n") == parse_diff(f"{head}+one\n")[0]
+        True
+        """
+        lines = text.removesuffix("\n").split("\n") if text else []
+        added = tuple(DiffLine("+", 0, number, line) for number, line in enumerate(lines, 1))
+        hunks = (DiffHunk(None, LineSpan(1, len(lines)), "", added),) if added else ()
+        has_newline = not text or text.endswith("\n")
+        return cls("", path, "added", hunks, text is None, new_mode="100644", new_has_newline=has_newline)
 
     @property
     def path(self) -> str:
@@ -184,26 +199,32 @@ _BODY = frozenset((" ", "+", "-", "\\", "", "\r"))
 """The first characters of the lines of a hunk; a blank context line may have lost its blank."""
 
 
-def parse_diff(text: str, *, bytes_max: int = DIFF_BYTES_MAX, may_be_empty: bool = False) -> tuple[FileDiff, ...]:
-    """Return the files of a diff; prose around it, as in a mail, is left out.
+def parse_diff(
+    text: str, *, bytes_max: int = DIFF_BYTES_MAX, may_be_empty: bool = False, more: Iterable[FileDiff] = ()
+) -> tuple[FileDiff, ...]:
+    """Return the files of a diff; prose around it, as in a mail, is left out. `more` are files that follow it.
 
     A diff without a change is refused, unless it `may_be_empty`.
     Raises: DiffInvalid, DiffTruncated, DiffCombinedUnsupported, TooLarge.
     """
-    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-    if size > bytes_max:
-        raise TooLarge(
-            f"the diff has {size:,} bytes, at most {bytes_max:,} are read",
-            suggestion="Review it commit by commit or folder by folder, or let review_git_diff take it from git.",
-            details={"bytes": size, "limit": bytes_max},
-        )
-    files = tuple(_join_sections(_Reader(text).read()))
+    check_diff_size(len(text) if text.isascii() else len(text.encode("utf-8", "replace")), bytes_max)
+    files = tuple(_join_sections(chain(_Reader(text).read(), more)))
     if not files and not may_be_empty:
         raise DiffInvalid(
             "the text contains no change of a file in the unified format",
             suggestion="Send what git diff or diff -u writes: `--- a/x`, `+++ b/x`, `@@ -1 +1 @@`, then the lines.",
         )
     return files
+
+
+def check_diff_size(size: int, bytes_max: int) -> None:
+    """Refuse a diff that is too large to read. Raises: TooLarge."""
+    if size > bytes_max:
+        raise TooLarge(
+            f"the diff has {size:,} bytes, at most {bytes_max:,} are read",
+            suggestion="Review it commit by commit or folder by folder, or let review_git_diff take it from git.",
+            details={"bytes": size, "limit": bytes_max},
+        )
 
 
 def _join_sections(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
@@ -539,9 +560,7 @@ def strip_prefixes(old: str, new: str) -> tuple[str, str]:
 
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 """The escapes of C that git uses for a name with a quote, a backslash or a control character."""
-_ESCAPES = {character: letter for letter, character in _LETTERS.items()}
 _ESCAPE = re.compile(rb"\\([0-3][0-7]{2}|.)", re.DOTALL)
-_SPECIAL = re.compile(r'["\\\x00-\x1f\x7f]')
 
 
 def unquote_path(name: str) -> str:
@@ -558,13 +577,3 @@ def unquote_path(name: str) -> str:
         return bytes([int(escape, 8)]) if len(escape) == 3 else _LETTERS.get(escape, escape).encode()
 
     return _ESCAPE.sub(unescape, name[1:-1].encode()).decode("utf-8", "replace")
-
-
-def quote_path(name: str) -> str:
-    r"""Return the name as git writes it in the header of a diff; letters outside of ASCII stay.
-
-    >>> quote_path("täb\there"), quote_path("plain name")
-    ('"täb\\there"', 'plain name')
-    """
-    special = _SPECIAL.sub(lambda found: f"\\{_ESCAPES.get(found[0]) or format(ord(found[0]), '03o')}", name)
-    return name if special == name else f'"{special}"'

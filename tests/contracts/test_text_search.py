@@ -14,12 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, InvalidArgument, SearchTimeout
-from context_engine.repo.re2_search import Re2Search
+from context_engine.repo.re2_search import Re2Search, TextEngine
 from context_engine.repo.ripgrep import (
     GrepRequest,
     Ripgrep,
     SearchDeadline,
-    TextEngine,
     batches,
     find_ripgrep,
 )

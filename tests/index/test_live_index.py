@@ -16,6 +16,7 @@ from context_engine.index import live_index
 from context_engine.model import Progress, Query
 from context_engine.references import symbol_graph
 from context_engine.references.symbol_graph import SymbolDefinition
+from context_engine.repo import Watcher
 from tests.support.engines import cache_for, found, indexed, open_engine
 from tests.support.open_files import open_files
 from tests.support.trees import commit, git, repository, tree
@@ -24,11 +25,14 @@ from tests.support.waiting import until
 MANY = {f"src/part_{number:03}.py": f"def part_{number}():\n    return zebra\n" for number in range(60)}
 
 
-class QuietWatcher:
+class QuietWatcher(Watcher):
     """A watcher that hears nothing: what is stale is remembered, not looked for."""
 
-    is_running = is_exact = True
-    pending: frozenset[str] = frozenset()
+    is_running = is_exact = property(lambda _: True)
+    pending = property(lambda _: frozenset())
+
+    def __init__(self) -> None:
+        super().__init__(".", lambda _: None)
 
 
 def write(root: Path, path: str, text: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.errors import GitUnavailable, InvalidArgument, PreconditionFailed, RefNotFound
 from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import ChangeContents, DiffReader, DiffRequest, GitDiff, adding
+from context_engine.repo.git_diffs import ChangeContents, DiffReader, DiffRequest, GitDiff
 from context_engine.repo.paths import Root
 from context_engine.text.diff_reader import parse_diff
 from tests.support.trees import commit, git, repository, tree
@@ -199,8 +199,10 @@ def test_any_name_of_a_file_is_read_back(repo: Path, name: str) -> None:
 def test_a_new_file_is_shown_as_git_would_show_it(repo: Path) -> None:
     for name, content in {"t.txt": b"a\nb\n", "n.txt": b"no newline", "e.txt": b"", "b.bin": b"\0\1\2"}.items():
         tree(repo, {name: content})
+        [ours] = taken(repo, "unstaged", include_untracked=True).files
         git(repo, "add", "--intent-to-add", name)
-        ours, theirs = (parse_diff(text)[0] for text in (adding(name, content), git(repo, "diff", "--", name) + "\n"))
+        theirs = parse_diff(git(repo, "diff", "--", name) + "\n")[0]
+        git(repo, "reset", "--quiet", "--hard")
         assert (ours.hunks, ours.kind, ours.is_binary, ours.new_has_newline, ours.path) == (
             *(theirs.hunks, theirs.kind, theirs.is_binary, theirs.new_has_newline, theirs.path),
         )

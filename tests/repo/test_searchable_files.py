@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from context_engine.errors import Cancelled
 from context_engine.repo import searchable_files as module
 from context_engine.repo.searchable_files import FileLister, FileListing
+from context_engine.repo.watch import Watcher
 from tests.support.trees import repository, tree
 
 ZOO = {
@@ -27,12 +28,14 @@ ZOO = {
 }
 
 
-class Ear:
-    """A watcher that hears what a test tells it."""
+class Ear(Watcher):
+    """A watcher that hears only what a test notes."""
+
+    is_running = is_exact = property(lambda _: True)
+    pending = property(lambda _: frozenset())
 
     def __init__(self) -> None:
-        self.is_running = self.is_exact = True
-        self.pending: frozenset[str] = frozenset()
+        super().__init__(".", lambda _: None)
 
 
 class Counted:

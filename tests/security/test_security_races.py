@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.repo import ripgrep
+from context_engine.repo import re2_search
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
 from context_engine.storage.confined_folder import TEMPORARY_PREFIX
@@ -152,7 +152,7 @@ def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: str, means: str, share: float
 ) -> None:
     if means == "no ripgrep":
-        monkeypatch.setattr(ripgrep, "find_ripgrep", lambda *_, **__: None)
+        monkeypatch.setattr(re2_search, "find_ripgrep", lambda *_, **__: None)
     root = world(tmp_path)
     path, folder, link = {
         "pkg": ("pkg/app.py", "pkg", "link0"),

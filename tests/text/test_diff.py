@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from context_engine.errors import DiffCombinedUnsupported, DiffInvalid, DiffTruncated
-from context_engine.text.diff_reader import DiffLine, FileDiff, parse_diff, quote_path, unquote_path
+from context_engine.text.diff_reader import DiffLine, FileDiff, parse_diff
 from context_engine.text.lines import LineSpan
 from evals.diffs.replay import applied, numstat
 from tests.support.changes import diff_text
@@ -247,13 +247,6 @@ def test_the_hunks_put_into_the_old_text_give_the_new_one(old: list[str], new: l
 
 def _split(text: str) -> list[str]:
     return [f"{line}\n" for line in text.split("\n")[:-1]]
-
-
-@given(st.text(min_size=1).filter(lambda name: "\0" not in name))
-def test_a_name_survives_being_quoted(name: str) -> None:
-    if not name.startswith('"'):
-        assert unquote_path(quote_path(name)) == name
-    assert unquote_path(quote_path(f"a/{name}")) == f"a/{name}"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
