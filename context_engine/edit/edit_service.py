@@ -32,7 +32,7 @@ from context_engine.index import LiveIndex
 from context_engine.languages import Grammars, Languages
 from context_engine.model import TextQuery
 from context_engine.references import SymbolService
-from context_engine.repo import FileLister, WorkspaceFiles
+from context_engine.repo import FileLister, WorkspaceFiles, walk
 from context_engine.search import AccessKind, FileUsage, TextScanner
 from context_engine.secrets import count_labels
 from context_engine.storage import STATE_FOLDER
@@ -156,8 +156,12 @@ class EditService(Editor):
 
     def _file_of(self, name: str) -> str:
         """Return the path of a file that a name is; empty if it is none."""
-        is_path = "/" in name or self._languages.detect(name, b"") is not None
-        return name if is_path and name in self._symbols.paths() else ""
+        if "/" not in name and self._languages.detect(name, b"") is None:
+            return ""
+        is_known = name in self._symbols.paths()
+        if not is_known and name in walk(self._root.path, [name]).files():  # new, and the index is late
+            is_known = self._live.index_shown(frozenset({name})) and name in self._symbols.paths()
+        return name if is_known else ""
 
     # -- writing --
 

@@ -85,6 +85,17 @@ def test_a_file_takes_its_imports_along_there_and_back(
         assert contents(root) == before
 
 
+def test_a_new_file_that_the_index_has_not_taken_in_yet_is_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path / "w", {"use.py": "import cats\n"})
+    with indexed(root) as engine:
+        (root / "cats.py").write_text("def feed(): ...\n")
+        monkeypatch.setattr(engine.index.live, "refresh", lambda: "")  # as on a busy machine: nothing is noticed
+        engine.edits.apply(engine.edits.rename_symbol("cats.py", "lions").changes)
+    assert contents(root) == {"lions.py": b"def feed(): ...\n", "use.py": b"import lions\n"}
+
+
 @pytest.mark.parametrize(
     ("path", "name", "text", "is_open"),
     [
