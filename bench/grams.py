@@ -57,8 +57,10 @@ def main() -> None:
         grams.build(listing)
         took_s = processor_s() - began
         size = sum(file.stat().st_size for file in (Path(cache) / "grams").iterdir())
-        text = sum(file.size for file in listing.files)
-        print(f"{root.name}: {len(listing.files):,} files, {text / 1e6:.0f} MB of text, load {os.getloadavg()[0]:.1f}")
+        text = sum(file.size for file in listing.entries)
+        print(
+            f"{root.name}: {len(listing.entries):,} files, {text / 1e6:.0f} MB of text, load {os.getloadavg()[0]:.1f}"
+        )
         print(f"the index: {size / 1e6:.1f} MB, {took_s:.1f} s of processor time\n")
         parts = (Root(root), lister, lambda: find_text_engine(root))
         print(
@@ -73,7 +75,7 @@ def main() -> None:
 
 def edit(root: Path, lister: FileLister) -> None:
     """Give a file in the middle of the list another time."""
-    files = lister.listing().files
+    files = lister.listing().entries
     file = files[len(files) // 2]
     os.utime(root / file.path, ns=(file.mtime_ns - 1_000_000, file.mtime_ns - 1_000_000))
     lister.note([file.path])

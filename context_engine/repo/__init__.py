@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         SearchDeadline,
         find_ripgrep,
     )
-    from context_engine.repo.searchable_files import FileLister, FileListing
+    from context_engine.repo.searchable_files import FileLister
     from context_engine.repo.subprocess_runner import (
         minimal_environment,
         program_identity,

@@ -11,8 +11,8 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 from context_engine.errors import ContextEngineError
@@ -35,18 +35,6 @@ _path = attrgetter("path")
 _time = attrgetter("mtime_ns")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FileListing:
-    """The files to search, sorted by path, and what the walk left out: `counts` by reason, `skipped` as of `Walk`."""
-
-    files: tuple[WalkedFile, ...]
-    folders: Mapping[str, int]
-    skipped: tuple[Skipped, ...]
-    counts: Mapping[str, int]
-    is_settled: bool
-    """Whether every change since must show in a file's time or size."""
-
-
 class FileLister:
     """Keeps the listing of one root. Thread-safe. `stale_s`: how old it may be when nothing is watched."""
 
@@ -65,7 +53,7 @@ class FileLister:
         self._looked_at = 0.0
         self._walk: Walk | None = None
         self._verdicts: dict[WalkedFile, tuple[str, str] | None] = {}
-        self._listing: FileListing | None = None
+        self._listing: Walk | None = None
 
     def follow(self, watcher: Watcher) -> None:
         """Rely on a watcher as long as it runs; it reports through `note`."""
@@ -98,8 +86,8 @@ class FileLister:
         with self._heard_lock:
             self._heard.update(paths)
 
-    def listing(self, check: Callable[[], None] = lambda: None) -> FileListing:
-        """Return the files as they are now; `check` may stop a long walk by raising.
+    def listing(self, check: Callable[[], None] = lambda: None) -> Walk:
+        """Return the files to search as they are now, and what is left out; `check` may stop a long walk by raising.
 
         Raises: FileNotFound, AccessFailed when the root is gone or closed.
         """
@@ -124,7 +112,7 @@ class FileLister:
             assert self._listing  # the first call walks
             return self._listing
 
-    def is_unchanged(self, listing: FileListing, files: Iterable[WalkedFile]) -> bool:
+    def is_unchanged(self, listing: Walk, files: Iterable[WalkedFile]) -> bool:
         """Return whether the content of these files is that of the listing. New names are not looked for."""
         sizes = {str(path): (size, mtime_ns) for path, size, mtime_ns in files}
         return listing.is_settled and scan(self._root, sizes).is_clean
@@ -203,14 +191,14 @@ class FileLister:
 
     def _publish(self) -> None:
         assert self._walk
-        entries = self._walk.entries
+        known, entries = self._walk, self._walk.entries
         no_text = {entry: why for entry, why in self._verdicts.items() if why}
         newest = max(map(_time, entries), default=0)
-        self._listing = FileListing(
-            files=tuple([entry for entry in entries if entry not in no_text]),
-            folders=self._walk.folders,
-            skipped=(*self._walk.skipped, *(Skipped(entry.path, *why) for entry, why in sorted(no_text.items()))),
-            counts=Counter(self._walk.counts) + Counter(reason for reason, _ in no_text.values()),
+        self._listing = replace(
+            known,
+            entries=tuple([entry for entry in entries if entry not in no_text]),
+            skipped=(*known.skipped, *(Skipped(entry.path, *why) for entry, why in sorted(no_text.items()))),
+            counts=Counter(known.counts) + Counter(reason for reason, _ in no_text.values()),
             is_settled=newest < time.time_ns() - SETTLED_NS,
         )
 

@@ -89,13 +89,15 @@ class Walk:
     """The result of one walk. `entries` and `skipped` are sorted by path.
 
     `skipped` has at most SKIPPED_ROWS_MAX rows, `counts` counts all of them by reason; an ignored folder is one row.
-    `folders` maps each listed folder ("" for the root) to its mtime_ns from just before: see `scan`.
+    `folders` maps each listed folder ("" for the root) to its mtime_ns from just before: see `scan`. `is_settled`:
+    every change since must show in a file's time or size.
     """
 
     entries: tuple[WalkedFile, ...]
     skipped: tuple[Skipped, ...]
     counts: Mapping[str, int]
     folders: Mapping[str, int]
+    is_settled: bool = False
 
     def files(self) -> dict[str, tuple[int, int]]:
         """Return path -> (size, mtime_ns): the manifest that `scan` takes."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.errors import ContextEngineError
-from context_engine.repo import FileLister, FileListing, WalkedFile
+from context_engine.repo import FileLister, Walk, WalkedFile
 from context_engine.search.gram_parts import FILES_MAX, Factor, GramPart, GramRow, file_grams, pack_part
 from context_engine.storage import StateFolder, lock_private
 
@@ -44,7 +44,7 @@ class GramMapping:
     `unread` are the places of files that every search must read.
     """
 
-    listing: FileListing
+    listing: Walk
     parts: tuple[GramPart, ...]
     places: tuple[npt.NDArray[np.int32], ...]
     unread: npt.NDArray[np.int32]
@@ -64,27 +64,27 @@ class GramIndex:
         self._thread: threading.Thread | None = None
         self._is_closing = threading.Event()
 
-    def narrow(self, listing: FileListing, files: tuple[WalkedFile, ...], factor: Factor) -> tuple[WalkedFile, ...]:
+    def narrow(self, listing: Walk, files: tuple[WalkedFile, ...], factor: Factor) -> tuple[WalkedFile, ...]:
         """Return the files of a listing, or of a choice from it, that may contain what a factor says.
 
         At least one file stays, so that the engine still judges the pattern.
         """
-        if len(listing.files) < self._listed_min:
+        if len(listing.entries) < self._listed_min:
             return files
         mapping = self._map(listing)
         if not mapping.parts:
             return files
         found = [places[part.find(factor)] for part, places in zip(mapping.parts, mapping.places, strict=True)]
         numbers = np.unique(np.concatenate([mapping.unread, *found]))
-        chosen = [listing.files[number] for number in numbers[numbers >= 0].tolist()]
-        if files is not listing.files:
+        chosen = [listing.entries[number] for number in numbers[numbers >= 0].tolist()]
+        if files is not listing.entries:
             inside = {file.path for file in chosen}
             chosen = [file for file in files if file.path in inside]
         return tuple(chosen) or files[:1]
 
-    def wake(self, listing: FileListing) -> None:
+    def wake(self, listing: Walk) -> None:
         """Start to index what is not indexed, if that is much and the process follows edits."""
-        if len(listing.files) < self._listed_min or not self._lister.is_followed or self._is_closing.is_set():
+        if len(listing.entries) < self._listed_min or not self._lister.is_followed or self._is_closing.is_set():
             return
         if len(self._map(listing).unknown) < UNKNOWN_MAX:
             return
@@ -93,7 +93,7 @@ class GramIndex:
                 self._thread = threading.Thread(target=self._build_quietly, args=(listing,), name="grams", daemon=True)
                 self._thread.start()
 
-    def build(self, listing: FileListing) -> None:
+    def build(self, listing: Walk) -> None:
         """Index the files of a listing that are not indexed, unless another process is doing it."""
         from filelock import Timeout  # only for those who write
 
@@ -107,7 +107,7 @@ class GramIndex:
             self._forget_parts()
             mapping, names = self._map(listing), tuple(self._load())
             worn = _worn_parts(mapping)
-            again = [listing.files[place] for at in worn for place in mapping.places[at].tolist() if place >= 0]
+            again = [listing.entries[place] for at in worn for place in mapping.places[at].tolist() if place >= 0]
             files = sorted({*mapping.unknown, *again})
             for start in range(0, len(files), FILES_MAX):
                 if not self._write_part(files[start : start + FILES_MAX]):
@@ -132,7 +132,7 @@ class GramIndex:
 
     # -- parts --
 
-    def _map(self, listing: FileListing) -> GramMapping:
+    def _map(self, listing: Walk) -> GramMapping:
         with self._lock:
             known = self._mapping
             if known is None or known.listing is not listing:
@@ -156,7 +156,7 @@ class GramIndex:
 
     # -- building --
 
-    def _build_quietly(self, listing: FileListing) -> None:
+    def _build_quietly(self, listing: Walk) -> None:
         with suppress(OSError, ContextEngineError):  # without an index every file is read
             self.build(listing)
 
@@ -177,12 +177,12 @@ class GramIndex:
         return True
 
 
-def map_listing(listing: FileListing, parts: tuple[GramPart, ...]) -> GramMapping:
+def map_listing(listing: Walk, parts: tuple[GramPart, ...]) -> GramMapping:
     """Return where the files of a listing are in some parts, and the files that are in none."""
     rows = {row.path: (row, at, number) for at, part in enumerate(parts) for number, row in enumerate(part.rows)}
     places = tuple(np.full(len(part.rows), -1, dtype=np.int32) for part in parts)
     unread, unknown = [], []
-    for place, file in enumerate(listing.files):
+    for place, file in enumerate(listing.entries):
         row, at, number = rows.get(file.path, (None, 0, 0))
         if row is None or row.size != file.size or row.mtime_ns != file.mtime_ns:
             unread.append(place)
@@ -194,9 +194,9 @@ def map_listing(listing: FileListing, parts: tuple[GramPart, ...]) -> GramMappin
     return GramMapping(listing, parts, places, np.array(unread, dtype=np.int32), tuple(unknown))
 
 
-def map_edits(known: GramMapping, listing: FileListing) -> GramMapping | None:
+def map_edits(known: GramMapping, listing: Walk) -> GramMapping | None:
     """Return the mapping of a listing in which only the content of some files differs; None for any other listing."""
-    before, now = known.listing.files, listing.files
+    before, now = known.listing.entries, listing.entries
     if len(before) != len(now):
         return None
     edited = [place for place, (old, new) in enumerate(zip(before, now, strict=True)) if old is not new]

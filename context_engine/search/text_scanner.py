@@ -17,7 +17,6 @@ from context_engine.errors import InvalidArgument, SearchTimeout
 from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.repo import (
     FileLister,
-    FileListing,
     GrepRequest,
     JointService,
     LineStart,
@@ -26,6 +25,7 @@ from context_engine.repo import (
     Root,
     SearchDeadline,
     TextEngine,
+    Walk,
     WalkedFile,
     near_names,
     qualify,
@@ -54,7 +54,7 @@ UNSEARCHED = ("ignored", "binary", "sensitive", "unreadable")
 class _CachedScan(NamedTuple):
     """An answer, the files that it is about, and those of them that were read for it."""
 
-    listing: FileListing
+    listing: Walk
     files: tuple[WalkedFile, ...]
     candidates: tuple[WalkedFile, ...]
     scan: Scan
@@ -79,7 +79,7 @@ class TextScanner(JointService):
         self._grams = grams
         self._lock = threading.Lock()
         self._answers: dict[tuple[TextQuery, bool], _CachedScan] = {}
-        self._choices: dict[tuple[Any, ...], tuple[FileListing, tuple[WalkedFile, ...]]] = {}
+        self._choices: dict[tuple[Any, ...], tuple[Walk, tuple[WalkedFile, ...]]] = {}
 
     def scan(
         self,
@@ -211,13 +211,13 @@ class TextScanner(JointService):
         under = str(self._root.rel(query.under or "."))
         return "" if under == "." else under
 
-    def _choose_files(self, listing: FileListing, query: TextQuery, under: str) -> tuple[WalkedFile, ...]:
+    def _choose_files(self, listing: Walk, query: TextQuery, under: str) -> tuple[WalkedFile, ...]:
         """Return the listed files that a query is about; the last choices are cached with their listing."""
         key = (query.globs_from_under, under, query.includes, query.excludes)
         known = self._choices.get(key)
         if known and known[0] is listing:
             return known[1]
-        files = listing.files
+        files = listing.entries
         if under:
             files = tuple([file for file in files if file.path == under or file.path.startswith(f"{under}/")])
         cut = 0
@@ -231,7 +231,7 @@ class TextScanner(JointService):
             _keep(self._choices, key, (listing, files))
         return files
 
-    def _narrow(self, query: TextQuery, listing: FileListing, files: tuple[WalkedFile, ...]) -> tuple[WalkedFile, ...]:
+    def _narrow(self, query: TextQuery, listing: Walk, files: tuple[WalkedFile, ...]) -> tuple[WalkedFile, ...]:
         """Return the files that may match, by what the queries say and the index of trigrams knows."""
         if self._grams is None:
             return files
@@ -243,7 +243,7 @@ class TextScanner(JointService):
         return self._grams.narrow(listing, files, factor)
 
     def _explain_no_match(
-        self, query: TextQuery, listing: FileListing, files: tuple[WalkedFile, ...], under: str
+        self, query: TextQuery, listing: Walk, files: tuple[WalkedFile, ...], under: str
     ) -> tuple[str, str]:
         if files:
             left_out = _describe_skipped(listing, under)
@@ -252,7 +252,7 @@ class TextScanner(JointService):
             detail = f" ({why.detail})" if why.detail else ""
             return f"{under} is left out: {why.reason}{detail}", "read opens a single file."
         if query.includes or query.excludes:
-            names = sorted({file.path.rpartition("/")[2] for file in listing.files})
+            names = sorted({file.path.rpartition("/")[2] for file in listing.entries})
             near = [name for glob in query.includes for name in near_names(glob.rpartition("/")[2], names)]
             step = "list_directory lists the files."
             if near:
@@ -336,7 +336,7 @@ def _build_request(query: TextQuery, text: str = "") -> GrepRequest:
     return GrepRequest(texts if query.regex else tuple(map(escape_literal, texts)), not query.case_sensitive)
 
 
-def _describe_skipped(listing: FileListing, under: str) -> str:
+def _describe_skipped(listing: Walk, under: str) -> str:
     """Return what was not searched, in brackets; empty when everything was."""
     inside = f"{under}/" if under else ""
     rows = [row for row in listing.skipped if row.path.startswith(inside)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled
 from context_engine.repo import searchable_files as module
-from context_engine.repo.searchable_files import FileLister, FileListing
+from context_engine.repo.searchable_files import FileLister, Walk
 from context_engine.repo.watch import Watcher
 from tests.support.trees import repository, tree
 
@@ -63,8 +63,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return Counted(monkeypatch)
 
 
-def names(listing: FileListing) -> list[str]:
-    return [str(each.path) for each in listing.files]
+def names(listing: Walk) -> list[str]:
+    return [str(each.path) for each in listing.entries]
 
 
 def test_text_files_that_no_rule_leaves_out_are_listed_whatever_their_size(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_after_any_changes_that_a_watcher_hears_the_listing_is_that_of_a_walk(
                 tree(root, {path: content})
         lister.note([path for path, _ in changes] + [""] * (len(rounds) % 2))
         heard, walked = lister.listing(), FileLister(root, stale_s=0).listing()
-        assert heard.files == walked.files
+        assert heard.entries == walked.entries
         assert sorted(map(repr, heard.skipped)) == sorted(map(repr, walked.skipped))
         assert +Counter(heard.counts) == +Counter(walked.counts)
 
@@ -166,7 +166,7 @@ def test_files_are_unchanged_while_their_times_and_names_are(tmp_path: Path) -> 
         os.utime(path, (1_000_000_000, 1_000_000_000))
     lister = FileLister(root, stale_s=0)
     listing = lister.listing()
-    inside = [each for each in listing.files if each.path.startswith("src/")]
+    inside = [each for each in listing.entries if each.path.startswith("src/")]
     assert lister.is_unchanged(listing, inside)
     tree(root, {"a.py": "changed\n"})
     assert lister.is_unchanged(listing, inside)
@@ -183,10 +183,10 @@ def test_a_listing_with_a_file_of_this_very_moment_vouches_for_nothing(tmp_path:
     root = tree(tmp_path, {"a": "a\n"})
     lister = FileLister(root, stale_s=0)
     listing = lister.listing()
-    assert not lister.is_unchanged(listing, listing.files)
+    assert not lister.is_unchanged(listing, listing.entries)
     os.utime(root / "a", (time.time() - 10, time.time() - 10))
     settled = lister.listing()
-    assert lister.is_unchanged(settled, settled.files)
+    assert lister.is_unchanged(settled, settled.entries)
 
 
 def test_a_listing_that_was_stopped_begins_again(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class IndexedTree:
 
     def candidates(self, factor: Factor) -> list[str]:
         listing = self.lister.listing()
-        return [file.path for file in self.grams.narrow(listing, listing.files, factor)]
+        return [file.path for file in self.grams.narrow(listing, listing.entries, factor)]
 
     def answers(self, query: TextQuery) -> tuple[Scan, Scan]:
         return self.narrowed.scan(query), self.whole.scan(query)
