@@ -236,13 +236,17 @@ class CommitFileChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One step of a repository's history; merges are left out. `at` is when it was committed, in seconds since 1970."""
+    """One step of a repository's history. `at` is when it was committed, in seconds since 1970.
+
+    `body` is the rest of its message; only readers of messages fill it, and those leave `files` out.
+    """
 
     hash: str
     at: int
     author: str
     subject: str
-    files: tuple[CommitFileChange, ...]
+    files: tuple[CommitFileChange, ...] = ()
+    body: str = ""
 
 
 # -- answers of the Engine ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from context_engine.history.code_history import Blame, CodeHistory
     from context_engine.history.commit_facts import HistoryFile
     from context_engine.history.file_history import CochangedFile, FileHistory
-    from context_engine.history.git_log import CommitMessage, search_messages
+    from context_engine.history.git_log import search_messages
     from context_engine.history.mining import HistoryMiner
 
 __getattr__ = lazy_exports(__name__)

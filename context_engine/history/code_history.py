@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from context_engine.errors import AccessFailed, FileNotFound, PreconditionFailed, TooLarge, UnsupportedHost
-from context_engine.history.git_log import CommitMessage, read_messages
+from context_engine.history.git_log import read_messages
+from context_engine.model import Commit
 from context_engine.repo import DiffReader, DiffRequest, Git, Root, is_sensitive
 from context_engine.secrets import redact_diff
 from context_engine.text import LineSpan, merge_spans
@@ -92,7 +93,7 @@ _HEADER = re.compile(r"^diff --git ", re.MULTILINE)
 class CommitLines:
     """A commit that wrote some lines, as they are today."""
 
-    message: CommitMessage
+    message: Commit
     lines: tuple[LineSpan, ...]
 
 
@@ -122,7 +123,7 @@ class CodeHistory:
         self._git = git
         self._diffs = DiffReader(git, root)
 
-    def list_changes(self, path: str, *, most: int) -> list[CommitMessage]:
+    def list_changes(self, path: str, *, most: int) -> list[Commit]:
         """Return the newest commits that changed a file or folder, "" for all; those of a file under older names too.
 
         Raises: PreconditionFailed (no commit yet), AccessFailed, TooLarge, UnsupportedHost.
@@ -151,7 +152,7 @@ class CodeHistory:
         origins.sort(key=lambda origin: -origin.message.at)
         return BlamedLines(tuple(origins), _join_lines(uncommitted))
 
-    def read_commits(self, hashes: Sequence[str]) -> list[CommitMessage]:
+    def read_commits(self, hashes: Sequence[str]) -> list[Commit]:
         """Return the messages of these commits. Raises: AccessFailed, TooLarge, UnsupportedHost."""
         if not hashes:
             return []

@@ -101,18 +101,7 @@ def read_commits(
             return  # it took longer than what was left
 
 
-@dataclass(frozen=True, slots=True)
-class CommitMessage:
-    """A commit message. `at` is the time of the commit in seconds since 1970."""
-
-    hash: str
-    at: int
-    author: str
-    subject: str
-    body: str
-
-
-def search_messages(git: Git, pattern: str, *, most: int) -> list[CommitMessage]:
+def search_messages(git: Git, pattern: str, *, most: int) -> list[Commit]:
     """Return the newest commits with a pattern in their message (POSIX extended, any case); no merges.
 
     Raises: AccessFailed (git refuses, or takes too long), TooLarge, UnsupportedHost.
@@ -124,7 +113,7 @@ def search_messages(git: Git, pattern: str, *, most: int) -> list[CommitMessage]
     return read_messages(git, *options, head.commit, "--", timeout_s=READ_S)
 
 
-def read_messages(git: Git, *args: str, timeout_s: float) -> list[CommitMessage]:
+def read_messages(git: Git, *args: str, timeout_s: float) -> list[Commit]:
     """Return the messages of the commits that `git log` lists with these arguments.
 
     Raises: AccessFailed (git refuses, or takes too long), TooLarge, UnsupportedHost.
@@ -132,7 +121,7 @@ def read_messages(git: Git, *args: str, timeout_s: float) -> list[CommitMessage]
     output = git.run("log", "--no-patch", "-z", "--encoding=UTF-8", _MESSAGE, *args, timeout_s=timeout_s)
     words = [_printable(word) for word in output.decode("utf-8", "surrogateescape").split("\0")]
     rows = zip(*(words[at::_MESSAGE_FIELDS] for at in range(_MESSAGE_FIELDS)), strict=False)
-    return [CommitMessage(name, int(at), author, subject, body.strip()) for name, at, author, subject, body in rows]
+    return [Commit(name, int(at), author, subject, body=body.strip()) for name, at, author, subject, body in rows]
 
 
 def parse_log(output: bytes) -> list[Commit]:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from context_engine.context import KnowledgeEntry, RuleScope
 from context_engine.errors import InvalidArgument
-from context_engine.history import CommitMessage
 from context_engine.memory.memory_file import FRONT_MATTER, split_keys
+from context_engine.model import Commit
 from context_engine.search import expand_braces
 from context_engine.text import escape_line, shorten_prose, uuid8
 from context_engine.timestamps import format_timestamp
@@ -455,7 +455,7 @@ _NO_REASON = ("*", "#", ">", "`", "|", "-", "(cherry", "http://", "https://")
 """Beginnings of lists, quotes and links."""
 
 
-def import_commits(commits: Iterable[CommitMessage]) -> list[KnowledgeEntry]:
+def import_commits(commits: Iterable[Commit]) -> list[KnowledgeEntry]:
     """Return the discoveries of the history, newest first: fixes and reverts, and breaking changes."""
     found: list[KnowledgeEntry] = []
     for commit in commits:
@@ -477,10 +477,10 @@ def import_commits(commits: Iterable[CommitMessage]) -> list[KnowledgeEntry]:
     return found
 
 
-def _with_reason(commit: CommitMessage) -> str:
+def _with_reason(commit: Commit) -> str:
     r"""Return the subject of a commit, and the first paragraph of its body that says why.
 
-    >>> _with_reason(CommitMessage("a", 0, "", "Fix the pager", "Refs #3\n\nThe pipe may be closed too early."))
+    >>> _with_reason(Commit("a", 0, "", "Fix the pager", body="Refs #3\n\nThe pipe may be closed too early."))
     'Fix the pager\nThe pipe may be closed too early.'
     """
     for paragraph in re.split(r"\n\s*\n", commit.body[:BODY_CHARS_MAX]):

@@ -13,7 +13,8 @@ from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.history import CodeHistory, CommitMessage
+    from context_engine.history import CodeHistory
+    from context_engine.model import Commit
 
 BODY_LINES_SHOWN = 12
 """Lines of a commit's message after its subject; of several commits together, a third each."""
@@ -136,7 +137,7 @@ def _resolve_symbol(engine: "Engine", name: str) -> _HistoryTarget:
     )
 
 
-def _message_row(message: "CommitMessage") -> dict[str, Any]:
+def _message_row(message: "Commit") -> dict[str, Any]:
     date = format_timestamp(message.at)[:10]
     return {"hash": message.hash, "date": date, **pick_fields(message, "author subject body")}
 

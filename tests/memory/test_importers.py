@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context import KnowledgeEntry
-from context_engine.history import CommitMessage
 from context_engine.memory.importers import (
     CONFIDENCE,
     add_dates,
     import_commits,
     import_file,
 )
+from context_engine.model import Commit
 
 ADR = """# 3. Count money in cents
 
@@ -203,7 +203,7 @@ def test_issues_get_the_commit_and_the_day_their_line_was_written() -> None:
     ],
 )
 def test_the_history_tells_what_was_fixed_and_what_broke_on_purpose(subject: str, body: str, kind: str) -> None:
-    found = import_commits([CommitMessage("abc" * 13, 1_767_225_600, "", subject, body)])
+    found = import_commits([Commit("abc" * 13, 1_767_225_600, "", subject, body=body)])
     assert [each.type for each in found] == [kind] * bool(kind)
     for each in found:
         assert (each.place, each.date, each.source) == ("@abcabcabcabc", "2026-01-01T00:00:00.000Z", "git")
@@ -220,5 +220,5 @@ def test_the_history_tells_what_was_fixed_and_what_broke_on_purpose(subject: str
     ],
 )  # fmt: skip
 def test_a_fix_says_why_it_was_made_where_its_message_does(body: str, reason: str) -> None:
-    (found,) = import_commits([CommitMessage("abc" * 13, 0, "", "fix: the pager", body)])
+    (found,) = import_commits([Commit("abc" * 13, 0, "", "fix: the pager", body=body)])
     assert found.content == "\n".join(filter(None, ("fix: the pager", reason)))
