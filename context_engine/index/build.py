@@ -119,7 +119,7 @@ class IndexBuilder:
             seen = self._walk(under)
             run.check()
             present = _sizes_and_times(seen)
-            before = writer.snapshot().living_files
+            before = writer.count_files()
             changes = self._find_changes(present, writer, under)
             unfinished = writer.is_unfinished
             if not changes.is_empty or unfinished:

@@ -301,6 +301,10 @@ class _Generation:
         """Return what is indexed, by path."""
         return {path: FileState(*state) for path, *state in self.rows("SELECT path, size, mtime_ns, sha256 FROM file")}
 
+    def count_files(self) -> int:
+        """Return how many files are indexed."""
+        return self.rows("SELECT count(*) FROM file")[0][0]
+
     def skipped_files(self) -> list[SkippedFile]:
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         return self.rows("SELECT path, reason, detail, size, mtime_ns FROM skipped ORDER BY path")
@@ -572,7 +576,7 @@ class _GenerationReader(_Generation):
     def check(self) -> list[str]:
         problems = [row[0] for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
         snapshot = _snapshot(self._db, self.path)
-        counted = self.rows("SELECT count(*) FROM file")[0][0]
+        counted = self.count_files()
         if counted != snapshot.living_files:
             problems.append(f"{counted} files are listed but {snapshot.living_files} are searchable")
         names = snapshot.by_path
