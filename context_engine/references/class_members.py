@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 from context_engine.languages import SyntaxFile, SyntaxNode, child_of
-from context_engine.references.values import NamePlace, NameUsage, Value
+from context_engine.references.values import NamePlace, NameUsage, Value, remember
 
 if TYPE_CHECKING:
     from context_engine.references.resolver import Resolver
@@ -20,8 +21,9 @@ class ClassMembers:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._bases: dict[NamePlace, tuple[list[Value], bool]] = {}
-        self._scopes: dict[NamePlace, tuple[SyntaxFile, int] | None] = {}
+        self.bases = remember(self._find_bases, ([], False))  # of a class that is its own base
+        """The bases of a class as written, and whether all of them are understood."""
+        self._scope_of = cache(self._find_scope)
 
     def find(self, value: Value, name: str, usage: NameUsage | None = None) -> tuple[list[NamePlace], bool]:
         """Return the definitions of a member in a class or the nearest of its bases that has it.
@@ -82,14 +84,6 @@ class ClassMembers:
         file = self._resolver.project.read(place.path)
         return self._resolver.style(file).own_members(file, place, name) if file is not None else None
 
-    def bases(self, place: NamePlace) -> tuple[list[Value], bool]:
-        """Return the bases of a class as written, and whether all of them are understood."""
-        known = self._bases.get(place)
-        if known is None:
-            self._bases[place] = [], False  # a class that is its own base
-            known = self._bases[place] = self._find_bases(place)
-        return known
-
     def with_bases(self, places: Iterable[NamePlace]) -> Iterator[NamePlace]:
         """Yield some classes and all classes above them, the nearest first."""
         waiting = list(dict.fromkeys(places))
@@ -120,11 +114,6 @@ class ClassMembers:
         if fields is not None:
             node = child_of(node, fields[0]) or node
         return self._resolver.values(file, node)
-
-    def _scope_of(self, place: NamePlace) -> tuple[SyntaxFile, int] | None:
-        if place not in self._scopes:
-            self._scopes[place] = self._find_scope(place)
-        return self._scopes[place]
 
     def _find_scope(self, place: NamePlace) -> tuple[SyntaxFile, int] | None:
         file = self._resolver.project.read(place.path)

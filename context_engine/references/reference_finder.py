@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode, child_of
@@ -55,7 +56,7 @@ class ReferenceFinder:
         self.resolver = Resolver(project)
         self._project = project
         self._meanings: dict[tuple[str, int], Meaning] = {}
-        self._spans: dict[str, list[tuple[int, int]]] = {}
+        self._base_spans = cache(self._find_base_spans)
         self.interfaces = InterfaceMatcher(self.resolver)
 
     def place_of(self, path: str, name: str, line: int) -> NamePlace | None:
@@ -205,14 +206,11 @@ class ReferenceFinder:
                     return values[0].place if values else None
         return None
 
-    def _base_spans(self, file: SyntaxFile) -> list[tuple[int, int]]:
+    def _find_base_spans(self, file: SyntaxFile) -> list[tuple[int, int]]:
         """Return where the classes of a file name their bases."""
-        known = self._spans.get(file.path)
-        if known is None:
-            classes = [scope for scope in file.scopes[1:] if scope.role in ("class", "extends")]
-            nodes = [node for scope in classes for node in self.resolver.style(file).base_nodes(file, scope.node)]
-            known = self._spans[file.path] = [(node.start_byte, node.end_byte) for node in nodes]
-        return known
+        classes = [scope for scope in file.scopes[1:] if scope.role in ("class", "extends")]
+        nodes = [node for scope in classes for node in self.resolver.style(file).base_nodes(file, scope.node)]
+        return [(node.start_byte, node.end_byte) for node in nodes]
 
     def _names_in(self, file: SyntaxFile, name: str) -> list[str]:
         """Return the name and the others that the imports of a file give to its definitions."""

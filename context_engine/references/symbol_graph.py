@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import chain
 from weakref import WeakMethod
 
@@ -62,10 +63,7 @@ class SymbolGraph:
         self.snapshot = snapshot
         self.parses = parses
         self._edges = edges
-        self._paths: PathIndex | None = None
-        self._names: list[str] | None = None
         self._imported: dict[str, frozenset[str]] = {}
-        self._finder: ReferenceFinder | None = None
 
     # -- definitions --
 
@@ -90,7 +88,7 @@ class SymbolGraph:
     def near_names(self, name: str, count: int = 5) -> list[str]:
         """Return defined names similar to this one."""
         wanted = compound_term(name.rpartition(".")[2])
-        known = self._all_names()
+        known = self._all_names
         near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
         near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
         spelled = []
@@ -103,16 +101,15 @@ class SymbolGraph:
         folded = compound_term(name)
         if any(mark in name for mark in "*?["):
             pattern = name.replace("_", "").lower()
-            names = [one for one in self._all_names() if fnmatchcase(one, pattern)]
+            names = [one for one in self._all_names if fnmatchcase(one, pattern)]
         else:
             names = [folded]
         chunks = self.snapshot.matches("symbol", term_hashes(names)).docs
         return np.unique(self.snapshot.chunk_file[chunks]).tolist()
 
+    @cached_property
     def _all_names(self) -> list[str]:
-        if self._names is None:
-            self._names = self.snapshot.names("symbol")
-        return self._names
+        return self.snapshot.names("symbol")
 
     def stored_outline(self, file: int) -> StoredOutline:
         """Return a file's outline as it was indexed."""
@@ -377,20 +374,12 @@ class SymbolGraph:
                 found.append(child)
         return found
 
-    @property
+    @cached_property
     def finder(self) -> ReferenceFinder:
         """The finder of references in this snapshot."""
-        if self._finder is None:
-            files = ProjectFiles(
-                self.parses.syntax,
-                _hold_weakly(self._paths_defining),
-                self.paths,
-                self.parses.load,
-                _hold_weakly(self.paths_with_word),
-                self._edges,
-            )
-            self._finder = ReferenceFinder(files)
-        return self._finder
+        defining, holding = _hold_weakly(self._paths_defining), _hold_weakly(self.paths_with_word)
+        files = ProjectFiles(self.parses.syntax, defining, self.paths, self.parses.load, holding, self._edges)
+        return ReferenceFinder(files)
 
     def as_edge_project(self, mtime_ns: Callable[[str], int | None]) -> EdgeProject:
         """Return what the edges of other tools ask about the files."""
@@ -510,12 +499,10 @@ class SymbolGraph:
         chunks = self.snapshot.matches("body", term_hashes(terms)).docs
         return [self.snapshot.paths[file] for file in np.unique(self.snapshot.chunk_file[chunks]).tolist()]
 
-    @property
+    @cached_property
     def paths(self) -> PathIndex:
         """All living files, for resolving imports."""
-        if self._paths is None:
-            self._paths = PathIndex(self.snapshot.by_path)
-        return self._paths
+        return PathIndex(self.snapshot.by_path)
 
 
 def _hold_weakly(method: Callable[[str], list[str]]) -> Callable[[str], list[str]]:

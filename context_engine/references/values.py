@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeVar
 
 Certainty = Literal["exact", "likely", "possible"]
 """`exact`: types or scopes lead from the use to the definition. `likely`: the receiver is unknown, and nothing else in
@@ -86,3 +87,24 @@ class HiddenUse(NamedTuple):
 
 UNKNOWN = Meaning()
 ELSEWHERE = Meaning(is_known=True)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def remember(compute: Callable[[K], V], inside: V) -> Callable[[K], V]:
+    """Return a function that computes each value once; a question that leads to itself gets `inside`.
+
+    >>> ask = remember(lambda number: 1 + ask(number), 0)
+    >>> ask(7)
+    1
+    """
+    known: dict[K, V] = {}
+
+    def ask(key: K) -> V:
+        if key not in known:
+            known[key] = inside
+            known[key] = compute(key)
+        return known[key]
+
+    return ask

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from context_engine.languages import SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import places_of
 from context_engine.references.nodes import children, get
-from context_engine.references.values import Certainty, NamePlace, Value
+from context_engine.references.values import Certainty, NamePlace, Value, remember
 
 if TYPE_CHECKING:
     from context_engine.references.resolver import Resolver
@@ -70,7 +70,7 @@ class InterfaceMatcher:
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
         self._project = resolver.project
-        self._required: dict[NamePlace, list[_Method]] = {}
+        self._required_by = remember(self._find_required, [])  # by an interface that embeds itself
         self._methods_named = cache(self._find_methods)
         self._embedders_of = cache(self._find_embedders)
         self._fit = cache(self._find_fit)
@@ -234,14 +234,8 @@ class InterfaceMatcher:
     def _find_member(self, holder: NamePlace, name: str) -> tuple[list[NamePlace], bool]:
         return self._resolver.members.find(Value("class", holder), name)
 
-    def _required_by(self, interface: NamePlace) -> list[_Method]:
-        """Return the methods that an interface requires, by itself and by those that it embeds."""
-        if interface not in self._required:
-            self._required[interface] = []  # an interface that embeds itself
-            self._required[interface] = self._find_required(interface)
-        return self._required[interface]
-
     def _find_required(self, interface: NamePlace) -> list[_Method]:
+        """Return the methods that an interface requires, by itself and by those that it embeds."""
         bound = self._project.binding_at(interface)
         if bound is None or get(bound[1].statement, "type").type != "interface_type":
             return []

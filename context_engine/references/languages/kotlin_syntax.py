@@ -16,9 +16,8 @@ ANCESTORS_MAX = 40
 
 
 class KotlinCall(NamedTuple):
-    """A call: its whole node, what is called, its arguments and the lambda after them."""
+    """A call: what is called, its arguments and the lambda after them."""
 
-    node: SyntaxNode
     callee: SyntaxNode
     arguments: tuple[SyntaxNode, ...]
     trailing: SyntaxNode = NO_NODE
@@ -55,11 +54,11 @@ def read_call(node: SyntaxNode) -> KotlinCall:
     arguments, trailing = _given_arguments(node)
     after, outside = _given_arguments(outer)
     if not trailing and get(outer, ".") == node and outside and not after:
-        return KotlinCall(outer, callee, arguments, outside)
+        return KotlinCall(callee, arguments, outside)
     before, inside = _given_arguments(callee)
     if trailing and not arguments and callee.type == "call_expression" and not inside:
-        return KotlinCall(node, get(callee, "."), before, trailing)
-    return KotlinCall(node, callee, arguments, trailing)
+        return KotlinCall(get(callee, "."), before, trailing)
+    return KotlinCall(callee, arguments, trailing)
 
 
 def _given_arguments(node: SyntaxNode) -> tuple[tuple[SyntaxNode, ...], SyntaxNode]:

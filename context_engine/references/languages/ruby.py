@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle, places_of
 from context_engine.references.nodes import NO_NODE, ancestors, children, get, up
-from context_engine.references.values import ELSEWHERE, EXTERNAL, UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
+from context_engine.references.values import (
+    ELSEWHERE,
+    EXTERNAL,
+    UNKNOWN,
+    HiddenUse,
+    Meaning,
+    NamePlace,
+    Value,
+    Values,
+    remember,
+)
 
 if TYPE_CHECKING:
     from context_engine.references.resolver import Resolver
@@ -55,7 +65,7 @@ class RubyStyle(ModuleStyle):
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)
         self.entities = cache(self._collect)
-        self._ancestors: dict[SegmentPath, tuple[list[tuple[SegmentPath, bool]], bool]] = {}
+        self.ancestors = remember(self._find_ancestors, ([], False))  # of a class that is its own base
 
     def spellings(self, name: str) -> tuple[str, ...]:
         """Return how a definition may be written: `attr_reader :name` has a symbol."""
@@ -294,17 +304,11 @@ class RubyStyle(ModuleStyle):
         found = [self._constants_at(path) for path in paths]
         return found[-1][0] if all(found) else None
 
-    def ancestors(self, path: SegmentPath) -> tuple[list[tuple[SegmentPath, bool]], bool]:
+    def _find_ancestors(self, path: SegmentPath) -> tuple[list[tuple[SegmentPath, bool]], bool]:
         """Return what a class directly inherits from and includes, in all places that reopen it.
 
         Each has whether its methods become methods of the class itself; the last value is whether all are known.
         """
-        if path not in self._ancestors:
-            self._ancestors[path] = [], False  # a class that is its own base
-            self._ancestors[path] = self._find_ancestors(path)
-        return self._ancestors[path]
-
-    def _find_ancestors(self, path: SegmentPath) -> tuple[list[tuple[SegmentPath, bool]], bool]:
         listed: list[tuple[SegmentPath, bool]] = []
         is_known = True
         places = [place for entity in self._constants_at(path) for place in entity.places]

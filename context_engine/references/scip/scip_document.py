@@ -208,6 +208,7 @@ def _decode(raw: bytes) -> str:
 
 # -- symbols ----------------------------------------------------------------------------------------------------------
 
+_PACKAGE = r"(?:(?:[^ ]|  )*+ ){4}+"
 _DESCRIPTOR = re.compile(
     r"\[(?P<t>[^\]]*)\]|\((?P<p>[^)]*)\)|(?P<name>`(?:[^`]|``)*`|[\w+\-$]+)(?:\([\w+\-$]*\)\.|[/#.:!])"
 )
@@ -227,13 +228,8 @@ def symbol_names(symbol: str) -> list[str]:
     (['A', '<constructor>', 'size'], [])
     """
     names: list[str] = []
-    at = _descriptors_at(symbol)
-    while at < len(symbol):
-        found = _DESCRIPTOR.match(symbol, at)
-        if found is None:
-            return []
-        at = found.end()
-        if symbol[at - 1] == "/":
+    for found in _read_descriptors(symbol):
+        if found[0].endswith("/"):
             names.clear()
             continue
         name = found["name"] or found["t"] or found["p"] or ""
@@ -247,30 +243,25 @@ def owner_of(symbol: str) -> str:
     >>> owner_of("s m p 1 src/`a.ts`/A#`<constructor>`().")
     's m p 1 src/`a.ts`/A#'
     """
-    at = last = _descriptors_at(symbol)
+    last = _read_descriptors(symbol)[-1:]
+    owner = symbol[: last[0].start()] if last else ""
+    return owner if owner.endswith(("#", ".")) else ""
+
+
+def _read_descriptors(symbol: str) -> list[re.Match[str]]:
+    """Return the parts of a symbol after its package; none if one is not understood."""
+    found: list[re.Match[str]] = []
+    at = _descriptors_at(symbol)
     while at < len(symbol):
-        found = _DESCRIPTOR.match(symbol, at)
-        if found is None:
-            return ""
-        last, at = at, found.end()
-    return symbol[:last] if symbol[:last].endswith(("#", ".")) else ""
+        part = _DESCRIPTOR.match(symbol, at)
+        if part is None:
+            return []
+        found.append(part)
+        at = part.end()
+    return found
 
 
 def _descriptors_at(symbol: str) -> int:
     """Return where the descriptors of a symbol begin: after four words, in which a space is written twice."""
-    if symbol.startswith("local "):
-        return len(symbol)
-    at = 0
-    for _ in range(4):
-        at = _after_word(symbol, at)
-    return at
-
-
-def _after_word(symbol: str, at: int) -> int:
-    while True:
-        found = symbol.find(" ", at)
-        if found < 0:
-            return len(symbol)
-        if symbol[found : found + 2] != "  ":
-            return found + 1
-        at = found + 2
+    words = re.match(_PACKAGE, symbol) if not symbol.startswith("local ") else None
+    return words.end() if words else len(symbol)
