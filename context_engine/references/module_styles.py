@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NOWHERE, NameBinding, SyntaxFile, SyntaxNode, child_of
@@ -245,6 +247,13 @@ class ModuleStyle:
 def places_of(file: SyntaxFile, bindings: Iterable[NameBinding]) -> list[NamePlace]:
     """Return the places of bindings of a file."""
     return [NamePlace(file.path, binding.node.start_byte) for binding in bindings]
+
+
+@lru_cache(maxsize=2048)
+def declared_package(file: SyntaxFile, pattern: re.Pattern[bytes]) -> str:
+    """Return the package or namespace that a file says it is in; empty for none."""
+    found = pattern.search(file.data)
+    return found[1].decode("utf-8", "replace").replace("`", "").strip("\\") if found else ""
 
 
 def as_classes(values: Values) -> Values:

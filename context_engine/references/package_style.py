@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
-from context_engine.references.module_styles import ModuleStyle
+from context_engine.references.module_styles import ModuleStyle, declared_package
 from context_engine.references.nodes import NO_NODE, get
 from context_engine.references.values import NamePlace, NameUsage, Value, Values
 
@@ -46,7 +45,7 @@ class PackageStyle(ModuleStyle):
 
     def package_of(self, file: SyntaxFile) -> str:
         """Return the package that a file is in."""
-        return _package_of(file, self.package_pattern)
+        return declared_package(file, self.package_pattern)
 
     def star_imports(self, file: SyntaxFile) -> list[tuple[str, bool]]:
         """Return what a file imports with all its names, and whether these are the members of a type."""
@@ -181,12 +180,6 @@ class PackageStyle(ModuleStyle):
         if self.resolver.visible_bindings(file, parts[0], node.start_byte):
             return ()
         return self.resolver.place_values(self.places_of_dotted(parts, TYPE))
-
-
-@lru_cache(maxsize=2048)
-def _package_of(file: SyntaxFile, pattern: re.Pattern[bytes]) -> str:
-    found = pattern.search(file.data)
-    return found[1].decode("utf-8", "replace").replace("`", "") if found else ""
 
 
 def count_arguments(call: SyntaxNode) -> int:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode, child_of
 from context_engine.references.languages.go_interfaces import InterfaceMatcher
+from context_engine.references.nodes import covers
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.resolver import Resolver
 from context_engine.references.values import SCIP, UNKNOWN, Certainty, Meaning, NamePlace
@@ -82,15 +83,14 @@ class ReferenceFinder:
         target = self._target(name, given | self.find_joined(targets))
         found: dict[tuple[str, int], SymbolUse] = {}
         for file in filter(None, map(self._project.read, paths)):
-            for word in self._names_in(file, name):
-                for reference in self._uses_of(file, word, target, only_bases=only_bases):
-                    if NamePlace(reference.path, reference.start) in given:
-                        continue
-                    found.setdefault((reference.path, reference.start), reference)
-            judged = {node.start_byte for word in self._names_in(file, name) for node in file.find(word)}
-            for reference in self._find_edges(file, given):
-                if reference.start not in judged:
-                    found.setdefault((reference.path, reference.start), reference)
+            words = self._names_in(file, name)
+            for use in (use for word in words for use in self._uses_of(file, word, target, only_bases=only_bases)):
+                if NamePlace(use.path, use.start) not in given:
+                    found.setdefault((use.path, use.start), use)
+            judged = {node.start_byte for word in words for node in file.find(word)}
+            for use in self._find_edges(file, given):
+                if use.start not in judged:
+                    found.setdefault((use.path, use.start), use)
         return sorted(found.values())
 
     def _find_edges(self, file: SyntaxFile, targets: frozenset[NamePlace]) -> Iterator[SymbolUse]:
@@ -194,14 +194,13 @@ class ReferenceFinder:
                     below.setdefault(base.place, place)
         return [(lower, upper) for upper, lower in below.items()]
 
-    def subclass_at(self, file: SyntaxFile, line: int, column: int) -> NamePlace | None:
-        """Return the class that names its base at a line and column."""
+    def subclass_at(self, file: SyntaxFile, start: int) -> NamePlace | None:
+        """Return the class that names its base at an offset."""
         for number in range(1, len(file.scopes)):
             scope = file.scopes[number]
             is_class = scope.role in ("class", "extends")
             for node in self.resolver.style(file).base_nodes(file, scope.node) if is_class else ():
-                first, last = file.position(node), (node.end_point[0] + 1, node.end_point[1] + 2)
-                if first <= (line, column) < last:
+                if covers(node, start):
                     values = self.resolver.style(file).class_of_scope(file, number, "class")
                     return values[0].place if values else None
         return None

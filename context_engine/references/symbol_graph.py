@@ -287,31 +287,27 @@ class SymbolGraph:
 
     def implementations(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
         """Return the classes below a class, or the methods that override a method, each with the name of its base."""
-        rows = [(one, defined.qualified) for one in self._implementing(defined)]
-        rows += self._inheriting(defined, depth)
-        rows += [(one, defined.qualified) for one in self._implementing_by_edges(defined)]
+        start = self._place_of(defined)
+        by_methods = sorted(self._implementing(defined, start)) if start is not None else ()
+        by_edges = self._edges.find_implementing(start) if start is not None and self._edges is not None else ()
+        rows = [
+            *((self.definition_at(place), defined.qualified) for place in by_methods),
+            *self._inheriting(defined, depth),
+            *((self.definition_at(place), defined.qualified) for place in by_edges),
+        ]
         found: dict[tuple[str, str], tuple[SymbolDefinition, str]] = {}
-        for row in rows:
-            found.setdefault((row[0].path, row[0].qualified), row)
+        for one, base in rows:
+            if one is not None:
+                found.setdefault((one.path, one.qualified), (one, base))
         return list(found.values())
 
-    def _implementing_by_edges(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
-        """Return what other tools know to implement or override a definition."""
-        start = self._place_of(defined)
-        if start is None or self._edges is None:
-            return []
-        return [one for one in map(self.definition_at, self._edges.find_implementing(start)) if one is not None]
-
-    def _implementing(self, defined: SymbolDefinition) -> list[SymbolDefinition]:
+    def _implementing(self, defined: SymbolDefinition, start: NamePlace) -> list[NamePlace]:
         """Return the types or methods that implement those of an interface by the methods that a type has."""
-        start = self._place_of(defined)
-        if start is None or not self.finder.implements_by_methods(start):
+        if not self.finder.implements_by_methods(start):
             return []
         if defined.kind in CLASS_LIKE:
-            places = self.finder.interfaces.find_implementing_types(start)
-        else:
-            places = self.finder.interfaces.find_implementing_methods(defined.name, start)
-        return [one for one in map(self.definition_at, sorted(places)) if one is not None]
+            return self.finder.interfaces.find_implementing_types(start)
+        return self.finder.interfaces.find_implementing_methods(defined.name, start)
 
     def _inheriting(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
         """Return the classes that name a class as their base, or a base of theirs, or what these override."""
@@ -331,8 +327,7 @@ class SymbolGraph:
             if is_class:
                 found += below
             else:
-                inside = [(one, defined.qualified) for child in wave for one in self._members_named(child, name)]
-                found += inside
+                found += [(one, defined.qualified) for child in wave for one in self._members_named(child, name)]
         return found
 
     def supertypes(self, defined: SymbolDefinition) -> list[tuple[SymbolDefinition, str]]:
@@ -369,7 +364,7 @@ class SymbolGraph:
             file = self.parses.syntax(use.path)
             if file is None or use.certainty == "possible":
                 continue
-            place = self.finder.subclass_at(file, use.line, use.column)
+            place = self.finder.subclass_at(file, use.start)
             if place is not None and (child := self.definition_at(place)) is not None:
                 found.append(child)
         return found

@@ -9,7 +9,7 @@ from posixpath import dirname, join
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
-from context_engine.references.module_styles import ModuleStyle, places_of
+from context_engine.references.module_styles import ModuleStyle, declared_package, places_of
 from context_engine.references.nodes import NO_NODE, around, children, get, up
 from context_engine.references.values import Meaning, NamePlace, Value, Values
 
@@ -46,7 +46,7 @@ class GoStyle(ModuleStyle):
 
     def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the definitions of a name in the other files of the package."""
-        found = self._in_package(dirname(file.path), name, package_of(file))
+        found = self._in_package(dirname(file.path), name, declared_package(file, _PACKAGE))
         return found or ([] if name in _imports(file) else None)
 
     def unbound_values(self, file: SyntaxFile, name: str) -> Values:
@@ -56,7 +56,7 @@ class GoStyle(ModuleStyle):
             return self._package(file, imports[name])
         for value in (value for target in imports.values() for value in self._package(file, target)):
             sample = self.resolver.sample_file(value) if value.kind == "folder" else None
-            if sample is not None and package_of(sample) == name.encode():
+            if sample is not None and declared_package(sample, _PACKAGE) == name:
                 return (value,)
         return ()
 
@@ -66,7 +66,7 @@ class GoStyle(ModuleStyle):
 
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name in a package."""
-        return self._in_package(dirname(module.place.path), name, b"")
+        return self._in_package(dirname(module.place.path), name)
 
     def _package(self, file: SyntaxFile, target: str) -> Values:
         for module, folder in self._modules.items():
@@ -86,11 +86,11 @@ class GoStyle(ModuleStyle):
                 found[named[1].decode("utf-8", "replace")] = dirname(path)
         return dict(sorted(found.items(), key=lambda item: -len(item[0])))
 
-    def _in_package(self, folder: str, name: str, package: bytes) -> list[NamePlace]:
+    def _in_package(self, folder: str, name: str, package: str = "") -> list[NamePlace]:
         """Return the definitions of a name at the top of the files of a folder; those of one package if it is given."""
         found: list[NamePlace] = []
         for file in self._read_in(folder, name):
-            if not package or package_of(file) == package:
+            if not package or declared_package(file, _PACKAGE) == package:
                 found += places_of(file, (one for one in file.bindings_in(name, 0) if one.role != "import"))
         return found
 
@@ -108,7 +108,9 @@ class GoStyle(ModuleStyle):
         """Return the type of the receiver of a method, or the type around a field."""
         owner = receiver_type(file, binding.statement)
         if owner:
-            return self.resolver.place_values(self._in_package(dirname(file.path), owner, package_of(file)))
+            return self.resolver.place_values(
+                self._in_package(dirname(file.path), owner, declared_package(file, _PACKAGE))
+            )
         return super().class_of_member(file, binding)
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
@@ -248,12 +250,6 @@ def _fields_named(written: WrittenType, name: str) -> list[SyntaxNode]:
 
 def _is_field(node: SyntaxNode) -> bool:
     return node.type == "field_identifier"
-
-
-def package_of(file: SyntaxFile) -> bytes:
-    """Return the name of the package that a file is in."""
-    found = _PACKAGE.search(file.data)
-    return found[1] if found else b""
 
 
 def receiver_type(file: SyntaxFile, node: SyntaxNode) -> str:

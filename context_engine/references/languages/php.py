@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
-from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
+from context_engine.references.module_styles import ModuleStyle, as_classes, declared_package, places_of
 from context_engine.references.nodes import NO_NODE, ancestors, beyond, children, get, up
 from context_engine.references.values import UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
 
@@ -173,15 +173,9 @@ class PhpStyle(ModuleStyle):
 
         def is_meant(file: SyntaxFile, one: NameBinding) -> bool:
             is_top = one.scope == 0 or file.scopes[one.scope].role == "namespace"
-            return one.role == role and is_top and namespace_of(file).lower() == namespace.lower()
+            return one.role == role and is_top and declared_package(file, _NAMESPACE).lower() == namespace.lower()
 
         return self.find_defined(name, is_meant) if name else []
-
-
-def namespace_of(file: SyntaxFile) -> str:
-    """Return the namespace of a file; empty for none."""
-    found = _NAMESPACE.search(file.data)
-    return found[1].decode("utf-8", "replace").strip("\\") if found else ""
 
 
 @lru_cache(maxsize=1024)
@@ -203,7 +197,7 @@ def _full_name(file: SyntaxFile, written: str) -> str:
     if written.startswith("\\"):
         return written[1:]
     first, mark, rest = written.partition("\\")
-    own = namespace_of(file)
+    own = declared_package(file, _NAMESPACE)
     if first.lower() == "namespace":
         return f"{own}\\{rest}".strip("\\")
     full = next((full for alias, full in _uses(file) if alias.lower() == first.lower()), None)
