@@ -20,10 +20,10 @@ from context_engine.engine_parts import (
     read_embedder_config,
     read_status,
 )
-from context_engine.index import EmbeddedStore, IndexService, StaticEncoder, load_languages
+from context_engine.index import EmbeddedStore, IndexService, ParsedFileCache, StaticEncoder, load_languages
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
-from context_engine.references import ExternalEdges, open_symbols
+from context_engine.references import ExternalEdges, SymbolService
 from context_engine.repo import (
     FileLister,
     Git,
@@ -95,9 +95,9 @@ class Engine(Workspace):
 
         encoder = None if settings.embedder == "none" else StaticEncoder()
         self.index = self._create_index(encoder)
-        reading = (self.files, self.languages, self.grammars, texts)
+        parses = ParsedFileCache(self.languages, self.grammars, self.files.read_kept, texts)
         edges = ExternalEdges(self._root, settings.scip_index)
-        self.symbols = open_symbols(self._root, self.index.live, *reading, edges)
+        self.symbols = SymbolService(self._root, self.index.live, parses, edges)
 
         self.usage = FileUsage(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
         self.embeddings = self._create_embeddings(encoder)

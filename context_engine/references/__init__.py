@@ -14,6 +14,6 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.references.graph_traversal import Neighbor
     from context_engine.references.scip.scip_edges import ExternalEdges
-    from context_engine.references.symbol_service import SymbolService, no_index, open_symbols
+    from context_engine.references.symbol_service import SymbolService, no_index
 
 __getattr__ = lazy_exports(__name__)

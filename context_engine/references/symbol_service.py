@@ -10,7 +10,7 @@ from functools import partial
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
 from context_engine.index import LiveIndex, ParsedFileCache, Snapshot
-from context_engine.languages import Grammars, Languages, Outline, PathIndex, Symbol
+from context_engine.languages import Outline, PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
 from context_engine.references.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
 from context_engine.references.indirect_symbols import find_inherited_symbols, find_symbols
@@ -22,7 +22,6 @@ from context_engine.references.unused_definitions import describe_search, find_u
 from context_engine.repo import (
     JointService,
     Root,
-    WorkspaceFiles,
     is_sensitive,
     path_of_listing,
     qualify,
@@ -31,7 +30,6 @@ from context_engine.repo import (
     size_and_mtime,
     walk,
 )
-from context_engine.secrets import RedactedDocuments
 from context_engine.text import LineSpan, count_lines, dotted_name, unique
 
 IMPACT_DEPTH = 3
@@ -313,19 +311,6 @@ class SymbolService(JointService):
             if is_same and abs(symbol.first - defined.span.first) < SHIFTED_LINES_MAX:
                 return _definition_of(path, defined.language, symbol, defined.qualified)
         return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)
-
-
-def open_symbols(
-    root: Root,
-    live: LiveIndex,
-    files: WorkspaceFiles,
-    languages: Languages,
-    grammars: Grammars,
-    texts: RedactedDocuments,
-    edges: ExternalEdges,
-) -> SymbolService:
-    """Return the symbols of a workspace."""
-    return SymbolService(root, live, ParsedFileCache(languages, grammars, files.read_kept, texts), edges)
 
 
 def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:
