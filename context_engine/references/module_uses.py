@@ -8,6 +8,7 @@ from posixpath import basename, splitext
 from typing import NamedTuple
 
 from context_engine.languages import SyntaxNode
+from context_engine.references.nodes import NO_NODE, get, up
 from context_engine.references.symbol_graph import SymbolGraph
 
 IMPORT_LINES_MAX = 60
@@ -42,7 +43,7 @@ def _find_names(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]
         for node in file.find(stem):
             statement, binding = file.import_around(node), file.binding_of(node)
             alias = _find_alias(node)
-            if statement is not None and alias is not None:
+            if statement is not None and alias:
                 values = graph.finder.resolver.values(file, alias)
                 is_meant = [value.kind == "module" and value.place.path == path for value in values]
                 line = node.start_point[0] + 1
@@ -56,23 +57,19 @@ def _find_names(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]
                 if any(path in files for files in rows):
                     yield ModuleUse(other, node.start_byte, all(files == [path] for files in rows))
                 continue
-            outer = node.parent
-            is_looked_up = outer is not None and outer.child_by_field_name("attribute") == node
+            is_looked_up = get(node, "<", "attribute") == node
             meaning = graph.finder.meaning(file, node)
-            values = graph.finder.resolver.values(file, outer if outer is not None and is_looked_up else node)
+            values = graph.finder.resolver.values(file, up(node) if is_looked_up else node)
             is_meant = [value.kind == "module" and value.place.path == path for value in values]
             is_unknown = is_looked_up and not values and not meaning.is_known
             if not meaning.places and (any(is_meant) or is_unknown):
                 yield ModuleUse(other, node.start_byte, bool(values) and all(is_meant), binding is not None)
 
 
-def _find_alias(node: SyntaxNode) -> SyntaxNode | None:
+def _find_alias(node: SyntaxNode) -> SyntaxNode:
     """Return the name that `from module import name as alias` binds, if the node is the `name`."""
-    aliased = node.parent.parent if node.parent is not None else None
-    statement = aliased.parent if aliased is not None else None
-    if aliased is None or statement is None or statement.type != "import_from_statement":
-        return None
-    return aliased.child_by_field_name("alias")
+    aliased = get(node, "<", "<")
+    return get(aliased, "alias") if get(aliased, "<import_from_statement") else NO_NODE
 
 
 def _find_strings(graph: SymbolGraph, path: str, stem: str) -> Iterator[ModuleUse]:

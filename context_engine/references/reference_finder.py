@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from context_engine.languages import SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import SyntaxFile, SyntaxNode
 from context_engine.references.languages.go_interfaces import InterfaceMatcher
-from context_engine.references.nodes import covers
+from context_engine.references.nodes import covers, get, up
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.resolver import Resolver
 from context_engine.references.values import SCIP, UNKNOWN, Certainty, Meaning, NamePlace
@@ -318,16 +318,14 @@ def find_kind(file: SyntaxFile, node: SyntaxNode) -> str:
         return "import"
     if file.binding_of(node) is not None:
         return "definition"
-    at, outer = node, node.parent
-    if outer is not None and (fields := file.role_fields(outer, "member")) and child_of(outer, fields[1]) == at:
+    at, outer = node, up(node)
+    fields = file.role_fields(outer, "member")
+    if fields and get(outer, fields[1]) == at:
         if "call" in file.roles.get(outer.type, {}):
             return "call"
-        at, outer = outer, outer.parent
-    if outer is not None:
-        for role in ("call", "new"):
-            fields = file.role_fields(outer, role)
-            if fields and child_of(outer, fields[0]) == at:
-                return "call"
-        if "type" in outer.type or "type" in node.type:
-            return "type"
-    return "read"
+        at, outer = outer, up(outer)
+    for role in ("call", "new"):
+        fields = file.role_fields(outer, role)
+        if fields and get(outer, fields[0]) == at:
+            return "call"
+    return "type" if "type" in outer.type or "type" in node.type else "read"

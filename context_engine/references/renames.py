@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from context_engine.languages import NOWHERE, SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import NOWHERE, SyntaxFile, SyntaxNode
+from context_engine.references.nodes import children, get, up
 from context_engine.references.reference_finder import ReferenceFinder, offset_of
 from context_engine.references.resolver import is_in_open_head
 from context_engine.references.symbol_graph import CLASS_LIKE, SUBCLASSES_DEPTH, SymbolDefinition, SymbolGraph
@@ -234,7 +235,7 @@ class RenameUses:
 
     def _is_doubtful(self, file: SyntaxFile, node: SyntaxNode, meaning: Meaning) -> bool:
         """Whether a name that means nothing in the project may do so: `_is_given`, or a name that the file binds."""
-        if node.parent is not None and node.parent.type == "token_tree":
+        if up(node).type == "token_tree":
             return True  # the code of a macro of Rust is seen as words
         if meaning.is_member:
             return self._is_given(file, node)
@@ -243,9 +244,8 @@ class RenameUses:
     def _is_given(self, file: SyntaxFile, node: SyntaxNode) -> bool:
         """Whether a member that was not found is looked up in an object whose class may not be the one that is seen."""
         style = self._resolver.style(file)
-        fields = file.role_fields(node.parent, "member") if node.parent is not None else None
-        holder = child_of(node.parent, fields[0]) if fields and node.parent is not None else None
-        values = self._resolver.values(file, holder) if holder is not None else ()
+        fields = file.role_fields(up(node), "member")
+        values = self._resolver.values(file, get(up(node), fields[0])) if fields else ()
         if any(value.kind in ("class", "instance") for value in values):
             return True  # no class of the project is seen to have it: one that extends it may
         given = [value.name for value in values if value.kind == "external" and not style.gives_own_types(value.name)]
@@ -291,11 +291,9 @@ class RenameUses:
 
     def _is_plain(self, file: SyntaxFile, node: SyntaxNode) -> bool:
         """Whether a name is neither looked up in something nor defined as a part of it."""
-        parent, binding = node.parent, file.binding_of(node)
-        fields = (
-            (file.role_fields(parent, "member") or file.role_fields(parent, "label")) if parent is not None else None
-        )
-        if fields and parent is not None and child_of(parent, fields[-1]) == node:
+        parent, binding = up(node), file.binding_of(node)
+        fields = file.role_fields(parent, "member") or file.role_fields(parent, "label")
+        if fields and get(parent, fields[-1]) == node:
             return False
         if binding is None:
             return file.import_around(node) is None
@@ -373,18 +371,15 @@ class ParameterFinder:
 
     def _judge_keyword(self, file: SyntaxFile, node: SyntaxNode) -> None:
         """Judge `name=value` in a call."""
-        label = node.parent
-        if label is None or label.type != "keyword_argument" or label.child_by_field_name("name") != node:
-            return
-        call = label.parent.parent if label.parent is not None else None
-        called = call.child_by_field_name("function") if call is not None and call.type == "call" else None
-        if called is None or label.parent is None:
+        label = get(node, "<keyword_argument")
+        called = get(label, "<", "<call", "function")
+        if get(label, "name") != node or not called:
             return
         values = self._finder.resolver.values(file, called)
         functions = {place for value in values for place in self._callable_places(value.kind, value.place)}
         passed = {
             place
-            for argument in label.parent.named_children
+            for argument in up(label).named_children
             for value in (self._finder.resolver.values(file, argument) if argument.type != "keyword_argument" else ())
             for place in self._callable_places(value.kind, value.place)
         }
@@ -410,20 +405,17 @@ METHODS = {"class": "__init__", "instance": "__call__"}
 
 def _is_open(file: SyntaxFile, function: SyntaxNode, name: str) -> bool:
     """Whether a framework may know the parameters of a function by their names: decorators, tests with fixtures."""
-    outer = function.parent
-    marks = outer.named_children if outer is not None and outer.type == "decorated_definition" else []
-    names = {file.text(mark).lstrip("@ ").rpartition(".")[2].strip() for mark in marks if mark.type == "decorator"}
+    marks = children(get(function, "<decorated_definition"), "decorator")
+    names = {file.text(mark).lstrip("@ ").rpartition(".")[2].strip() for mark in marks}
     return not names <= PLAIN_DECORATORS or name.startswith("test")
 
 
 def _hides_names(file: SyntaxFile, node: SyntaxNode, is_value: bool) -> bool:
     """Whether a use of a function may give its parameters by names that are not written there."""
-    at, outer = node, node.parent
-    if outer is not None and outer.type == "attribute" and outer.child_by_field_name("attribute") == at:
-        at, outer = outer, outer.parent
-    if outer is None or file.import_around(node) is not None or file.binding_of(node) is not None:
+    if file.import_around(node) is not None or file.binding_of(node) is not None:
         return False
-    if outer.type != "call" or outer.child_by_field_name("function") != at:
+    at = up(node) if get(node, "<attribute", "attribute") == node else node
+    call = get(at, "<call")
+    if get(call, "function") != at:
         return is_value
-    arguments = outer.child_by_field_name("arguments")
-    return arguments is not None and any(child.type == "dictionary_splat" for child in arguments.named_children)
+    return bool(children(get(call, "arguments"), "dictionary_splat"))

@@ -12,7 +12,7 @@ from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, child_
 from context_engine.references.class_members import ClassMembers
 from context_engine.references.languages import STYLES
 from context_engine.references.module_styles import ModuleStyle, as_classes
-from context_engine.references.nodes import get, up
+from context_engine.references.nodes import ancestors, get, up
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.values import ELSEWHERE, EXTERNAL, UNKNOWN, Meaning, NamePlace, NameUsage, Value, Values
 
@@ -639,7 +639,4 @@ def _is_hoisted(binding: NameBinding) -> bool:
 
 
 def _block_around(file: SyntaxFile, node: SyntaxNode) -> SyntaxNode | None:
-    outer = node.parent
-    while outer is not None and "block" not in file.roles.get(outer.type, {}):
-        outer = outer.parent
-    return outer
+    return next((outer for outer in ancestors(node) if "block" in file.roles.get(outer.type, {})), None)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from context_engine.index import role_of
 from context_engine.languages import SyntaxFile, SyntaxNode
 from context_engine.model import Edge
+from context_engine.references.nodes import up
 from context_engine.references.symbol_graph import SymbolDefinition, SymbolGraph
 from context_engine.repo import path_of_listing
 
@@ -178,14 +179,7 @@ def _means_another(graph: SymbolGraph, file: SyntaxFile, node: SyntaxNode, defin
 
 
 def _is_comment(node: SyntaxNode) -> bool:
-    at: SyntaxNode | None = node
-    for _ in range(3):
-        if at is None:
-            return False
-        if "comment" in at.type:
-            return True
-        at = at.parent
-    return False
+    return any("comment" in one.type for one in (node, up(node), up(up(node))))
 
 
 def describe_search(search: UnusedSearch) -> Sequence[str]:

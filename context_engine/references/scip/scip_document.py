@@ -208,7 +208,6 @@ def _decode(raw: bytes) -> str:
 
 # -- symbols ----------------------------------------------------------------------------------------------------------
 
-_PACKAGE = r"(?:(?:[^ ]|  )*+ ){4}+"
 _DESCRIPTOR = re.compile(
     r"\[(?P<t>[^\]]*)\]|\((?P<p>[^)]*)\)|(?P<name>`(?:[^`]|``)*`|[\w+\-$]+)(?:\([\w+\-$]*\)\.|[/#.:!])"
 )
@@ -263,5 +262,5 @@ def _read_descriptors(symbol: str) -> list[re.Match[str]]:
 
 def _descriptors_at(symbol: str) -> int:
     """Return where the descriptors of a symbol begin: after four words, in which a space is written twice."""
-    words = re.match(_PACKAGE, symbol) if not symbol.startswith("local ") else None
+    words = re.match(r"(?:(?:[^ ]|  )*+ ){4}+", symbol) if not symbol.startswith("local ") else None
     return words.end() if words else len(symbol)
