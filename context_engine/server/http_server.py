@@ -92,11 +92,11 @@ def serve_http(
         token = authentication.choose_token(given=options.http_token, file=options.token_file, is_open=options.no_token)
     install_bridge(dispatcher.log)
     projects.settle()  # clients share these projects, so none of them is asked for its own folders
-    projects.start()
     announcement = f"ctx: serving {endpoint_url(listening)} (token {token.location})"
     if token.is_new:
         announcement += f"\nctx: the new token is {token.value}; it is not printed again"
     print(announcement, file=sys.stderr, flush=True)  # noqa: T201
+    projects.start()
     server = mcp_server.build_server(dispatcher, projects=projects, running=shutdown, shared=shared)
     application = create_application(
         *(server, dispatcher, projects, RequestGuard(hosts, token.value)),
