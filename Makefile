@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-lines eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -73,6 +73,9 @@ eval-plans: ## do plans name the files that the task changes? ARGS="--mirrors DI
 
 eval-places: ## are the lines shown that a task changes, within 1,000 to 8,000 tokens? make eval-places ARGS="--trees DIR"
 	@$(PYTHON) evals/places/score.py $(ARGS)
+
+eval-lines: ## are the lines shown that answer 224 questions to ten repositories? make eval-lines ARGS="--mirrors DIR --trees DIR"
+	@$(PYTHON) evals/lines/score.py $(ARGS)
 
 eval-sessions: ## whole sessions in real clients with a scripted agent: make eval-sessions ARGS="--mirrors DIR --trees DIR"
 	@$(PYTHON) evals/sessions/run.py $(ARGS)

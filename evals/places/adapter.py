@@ -54,9 +54,12 @@ def ask_context(engine: Engine, query: str, tokens: int) -> Reply:
 
 
 def ask_search(engine: Engine, query: str, tokens: int) -> Reply:
-    """Ask for search results, as many rows as fit the budget; it counts 4 characters a token, as the bench does."""
-    arguments = {"query": query, "limit": 14, "token_budget": tokens, "format": "json"}
-    return _call(engine, search_code, arguments, find_in_json)
+    """Ask for search results, as many rows as fit the budget; it counts 4 characters a token, as the bench does.
+
+    Without a budget the reply is what an agent gets that states none.
+    """
+    budget = {"limit": 14, "token_budget": tokens} if tokens else {}
+    return _call(engine, search_code, {"query": query, "format": "json"} | budget, find_in_json)
 
 
 TOOLS = {"context": ask_context, "search": ask_search}
