@@ -24,14 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.engine import Engine
 from context_engine.tools import Call, Tool, search_code
 from context_engine.tools.context_tools import get_context
-from evals.places.shown import Place, find_in_json, find_in_markdown
+from evals.places.shown import Place, find_in_markdown, find_in_rows
 from evals.retrieval.adapter import serve, stdout_of_our_own
 from evals.scratch_engine import open_indexed
 
 CHARS_PER_TOKEN = 4
 """How the bench counts."""
-BUNDLE_SHARE = 4 / 3
-"""Tokens to ask a bundle for, for each of the bench's: it counts real ones, about 3 characters of code each."""
 
 
 class Reply(NamedTuple):
@@ -46,28 +44,29 @@ System = Callable[[Path, str, int], Reply]
 """Answers: folder, question, tokens."""
 
 
-def ask_context(engine: Engine, query: str, tokens: int) -> Reply:
-    """Ask for a context bundle as Markdown."""
-    budget = max(500, round(tokens * BUNDLE_SHARE))
-    arguments = {"query": query, "token_budget": budget, "format": "markdown"}
-    return _call(engine, get_context, arguments, find_in_markdown)
+def ask_context(engine: Engine, query: str, tokens: int = 0) -> Reply:
+    """Ask for a context bundle, of at least the least budget."""
+    return _call(engine, get_context, query, max(500, tokens) if tokens else 0, find_in_markdown)
 
 
-def ask_search(engine: Engine, query: str, tokens: int) -> Reply:
-    """Ask for search results, as many rows as fit the budget; it counts 4 characters a token, as the bench does.
-
-    Without a budget the reply is what an agent gets that states none.
-    """
-    budget = {"limit": 14, "token_budget": tokens} if tokens else {}
-    return _call(engine, search_code, {"query": query, "format": "json"} | budget, find_in_json)
+def ask_search(engine: Engine, query: str, tokens: int = 0) -> Reply:
+    """Ask for search results, as many rows as fit the budget."""
+    return _call(engine, search_code, query, tokens, find_in_rows)
 
 
 TOOLS = {"context": ask_context, "search": ask_search}
+"""Answer with a stated budget, without one as a caller asks who states nothing but the question."""
 
 
-def _call(engine: Engine, tool: Tool, arguments: dict[str, Any], find: Callable[[str], list[Place]]) -> Reply:
+def cut(reply: Reply, tool: str, tokens: int) -> Reply:
+    """Return the beginning of a reply of a tool."""
+    text = reply.text[: CHARS_PER_TOKEN * tokens]
+    return Reply((find_in_markdown if tool == "context" else find_in_rows)(text), text, reply.ms)
+
+
+def _call(engine: Engine, tool: Tool, query: str, tokens: int, find: Callable[[str], list[Place]]) -> Reply:
     began = time.perf_counter()
-    text = tool.call(engine, arguments, Call()).text
+    text = tool.call(engine, {"query": query} | ({"token_budget": tokens} if tokens else {}), Call()).text
     ms = (time.perf_counter() - began) * 1e3
     return Reply(find(text), text, ms)
 

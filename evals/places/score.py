@@ -4,6 +4,7 @@
     python evals/places/score.py --trees DIR --system context --by-repo   one of them, with a row for each repository
     python evals/places/score.py --trees DIR --every 4 --save rows.jsonl   every fourth task; rows to compare later
     python evals/places/score.py --trees DIR --against rows.jsonl          how each figure moved, and which tasks
+    python evals/places/score.py --trees DIR --system context --law        a stated budget beside the default reply, cut
 
 DIR holds a folder a task with `task.json` (id, repo, query, hunks), `tree`, the work tree before the change, and `cache`
 with its index; an index that is missing or of another version is made first. `hunks` is the share of changed hunks
@@ -26,7 +27,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from evals.places.adapter import CHARS_PER_TOKEN, TOOLS, Reply, System, ToolSystem
+from evals.places.adapter import CHARS_PER_TOKEN, TOOLS, Reply, System, ToolSystem, cut
 from evals.places.ripgrep_words import ask_ripgrep
 from evals.places.shown import Place
 from evals.places.windows import ask_windows
@@ -226,6 +227,26 @@ def moves(rows: list[Row], before: list[Row]) -> str:
     return "\n".join(lines)
 
 
+def law(name: str, system: System, tasks: Sequence[Task], rows: Sequence[Row]) -> str:
+    """Return what the beginning of the default reply shows, what a stated budget does, and how much of it is used.
+
+    A budget counts as used in full where the greatest one brings no longer reply: there is nothing more to show.
+    """
+    lines = ["| system | budget | hunks, default cut | stated | worse | used | least | below .95 |", "| --- " * 8 + "|"]
+    stated = {(row.task, row.budget): row for row in rows if row.system == name}
+    whole = {task.id: system(task.tree, task.query, 0) for task in tasks}
+    greatest = max(row.budget for row in rows)
+    for budget in dict.fromkeys(row.budget for row in rows):
+        by_default = [score_places(one.hunks, cut(whole[one.id], name, budget).shown)["hunks"] for one in tasks]
+        some = [stated[one.id, budget] for one in tasks]
+        worse = sum(row.hunks < before for row, before in zip(some, by_default, strict=True))
+        used = [row.tokens / budget for row in some if stated[row.task, greatest].tokens > budget]
+        shares = f"{statistics.mean(used or [1]):.3f} | {min(used, default=1):.3f} | {sum(one < 0.95 for one in used)}"
+        before = statistics.mean(by_default)
+        lines.append(f"| {name} | {budget} | {before:.3f} | {mean(some, 'hunks'):.3f} | {worse} | {shares} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Parse, ask, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -236,6 +257,7 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     parser.add_argument("--every", type=int, default=1, help="only each n-th task")
     parser.add_argument("--by-repo", action="store_true")
+    parser.add_argument("--law", action="store_true", help="compare tools with the beginnings of their default replies")
     parser.add_argument("--save", type=Path, help="write the rows to this file, one a line, as they come")
     parser.add_argument("--against", type=Path, help="rows of an earlier run, to compare with")
     chosen = parser.parse_args()
@@ -252,6 +274,8 @@ def main() -> None:
                 if chosen.save:
                     with chosen.save.open("a", encoding="utf-8") as out:
                         out.write(f"{json.dumps(row)}\n")
+            if chosen.law and name in TOOLS:
+                print(law(name, system, tasks, rows))
     print(summary(rows))
     print(f"\n{len(tasks)} tasks of {len(group(rows, 'repository'))} repositories, {time.perf_counter() - began:.0f} s")
     if chosen.by_repo:

@@ -1,23 +1,21 @@
 r"""PURE. Which lines does a reply show? Read from its text alone, as an agent reads it, in the order of the text.
 
->>> find_in_json('{"results": [{"path": "a.py", "lines": "3-4", "content": "x = 1\\ny = 2"}]}')
-[Place(path='a.py', first=3, last=4)]
 >>> find_in_markdown("## a.py · 1.0\n\nlines 3-4 · f\n```python\nx = 1\ny = 2\n```")
 [Place(path='a.py', first=3, last=4)]
+>>> find_in_rows("hybrid\n@@ a.py:3-9 of 1-9 f\nx = 1\ny = 2\n@@ b.py:1\nz = 3")
+[Place(path='a.py', first=3, last=4), Place(path='b.py', first=1, last=1)]
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-TEXTS = ("content", "text")
-"""The fields with code, next to `lines`."""
 _SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _HEADING = re.compile(r"#{2,6} (.+)")
 _LINES = re.compile(r"lines? (\d[\d, -]*)")
+_ROW = re.compile(r"^@@ (.+?):([\d-]+)\b.*$", re.MULTILINE)
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 
 
@@ -27,28 +25,6 @@ class Place(NamedTuple):
     path: str
     first: int
     last: int
-
-
-def find_in_json(reply: str) -> list[Place]:
-    """Return the places of a JSON reply: objects with `lines` and code; inner ones are in the file of the outer one."""
-    return list(_walk(json.loads(reply), ""))
-
-
-def _walk(value: Any, path: str) -> Iterator[Place]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _walk(item, path)
-    elif isinstance(value, dict):
-        path = str(value.get("path", path))
-        for key, inner in value.items():
-            if key in TEXTS and isinstance(inner, str) and "lines" in value:
-                yield from _spans(path, str(value["lines"]), _count_lines(inner))
-            else:
-                yield from _walk(inner, path)
-
-
-def _count_lines(text: str) -> int:
-    return text.count("\n") + 1 if text else 0
 
 
 def find_in_markdown(reply: str) -> list[Place]:
@@ -70,6 +46,13 @@ def find_in_markdown(reply: str) -> list[Place]:
             named = _LINES.match(line)
             spans = named[1] if named else ""
     return places + list(_spans(path, spans, written)) if fence else places  # a reply that was cut shows its beginning
+
+
+def find_in_rows(reply: str) -> list[Place]:
+    """Return the places of the text of a search: the code below each `@@ path:lines`."""
+    blocks = _ROW.split(reply)[1:]
+    rows = zip(blocks[::3], blocks[1::3], blocks[2::3], strict=True)
+    return [place for path, lines, code in rows for place in _spans(path, lines, code.removesuffix("\n").count("\n"))]
 
 
 def _spans(path: str, spans: str, written: int) -> Iterator[Place]:

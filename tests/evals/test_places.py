@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from context_engine.tools.reply import fence_for
 from evals.places import commits, score, shown, windows
 from evals.places.score import pay, score_places
-from evals.places.shown import Place, find_in_json, find_in_markdown
+from evals.places.shown import Place, find_in_markdown, find_in_rows
 from tests.support.trees import commit, git, repository, tree
 
 PLACES = Path(score.__file__).parent
@@ -53,22 +53,20 @@ def test_every_place_of_a_markdown_reply_is_found_whatever_its_code_says(written
 
 
 @given(pieces)
-def test_every_place_of_a_json_reply_is_found_in_its_order(written: list[tuple[str, int, str]]) -> None:
+def test_every_place_of_a_search_reply_is_found_in_its_order(written: list[tuple[str, int, str]]) -> None:
     places = [Place(path, first, first + text.count("\n")) for path, first, text in written]
     rows = [
-        {"path": path, "lines": f"{first}-{last}", "content": text, "why": {"words": 1}}
+        f"@@ {path}:{first}-{last} f\n({text})"
         for (path, first, last), (_, _, text) in zip(places, written, strict=True)
     ]
-    shown_ones = [place for place, (_, _, text) in zip(places, written, strict=True) if text]
-    assert find_in_json(json.dumps({"engine": "hybrid", "results": rows})) == shown_ones
+    assert find_in_rows("\n".join(["hybrid", *rows])) == places
 
 
 def test_a_span_counts_only_as_far_as_its_code_is_written_out() -> None:
     assert find_in_markdown("## a.py\n\nlines 3-90, 200-210 · f\n```\ndef f():\n    ...\n```") == [Place("a.py", 3, 4)]
     parts = [Place("a.py", 3, 4), Place("a.py", 80, 81)]
     assert find_in_markdown("## a.py\n\nlines 3-4, 80-90 · f\n```\none\ntwo\nthree\nfour\n```") == parts
-    row = {"path": "a.py", "lines": "3-90", "content": "def f(): ..."}
-    assert find_in_json(json.dumps([row])) == [Place("a.py", 3, 3)]
+    assert find_in_rows("@@ a.py:3-90 f\ndef f(): ...") == [Place("a.py", 3, 3)]
 
 
 # -- the figures ------------------------------------------------------------------------------------------------------
