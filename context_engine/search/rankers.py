@@ -66,6 +66,8 @@ EXACT_CHECKS_MAX = 40
 HEADER_SIZE_RATIO = 3
 """A header of more than three times its source implements most itself; comments make some twice as long."""
 OUTLINES_KEPT = 500
+RARE_FILES = 2
+"""A word of the query that no more files have names them: their role does not lower them."""
 SAME_NAME_MAX = 4
 """A path that more files end with names none of them."""
 
@@ -76,7 +78,8 @@ class Signals:
 
     `files[name]` is a value for each file; `chunk` the BM25 of each chunk; `worth` how much each chunk is worth
     showing, at first its BM25; `title` the weight of the words of the question's title in each chunk, of `title_weight`
-    for all of them; `defines` the chunks that define a symbol of the query or have a line that it names, with a weight.
+    for all of them; `defines` the chunks that define a symbol of the query or have a line that it names, with a weight;
+    `rare` the files with a word of the query that hardly another file has.
     """
 
     files: dict[str, Floats]
@@ -85,6 +88,7 @@ class Signals:
     title: npt.NDArray[np.float64]
     title_weight: float
     defines: dict[int, float]
+    rare: npt.NDArray[np.intp]
 
 
 class NameWords(NamedTuple):
@@ -308,7 +312,7 @@ def compute_signals(view: RankingView, question: Question, allowed: Mask | None)
     chunk = np.bincount(passing.docs, impacts, snapshot.chunks).astype(np.float32)
     signals: dict[str, Floats] = {}
     signals["chunk"], signals["top3"] = _top_of_files(view, chunk)
-    signals["file"], signals["coverage"] = _rank_whole_files(view, body, question.weights)
+    signals["file"], signals["coverage"], rare = _rank_whole_files(view, body, question.weights)
     signals |= _rank_fields(view, question)
     signals["name"] = _rank_file_names(view, question)
     signals["symbol"], signals["mention"], defines = _rank_symbols(view, question)
@@ -322,7 +326,7 @@ def compute_signals(view: RankingView, question: Question, allowed: Mask | None)
         defines = {chunk: weight for chunk, weight in defines.items() if allowed[chunk]}
     of_title = idf * (question.weights >= TITLE)
     title = np.asarray(np.bincount(passing.docs, of_title[passing.terms], snapshot.chunks), np.float64)
-    return Signals(signals, chunk, chunk, title, max(float(of_title.sum()), 1e-9), defines)
+    return Signals(signals, chunk, chunk, title, max(float(of_title.sum()), 1e-9), defines, rare)
 
 
 def compute_idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
@@ -355,14 +359,14 @@ def _rank_fields(view: RankingView, question: Question) -> dict[str, Floats]:
     return dict(zip(FILE_FIELDS, scores.reshape(len(FILE_FIELDS), -1), strict=True))
 
 
-def _rank_whole_files(view: RankingView, body: Matches, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the BM25 of whole files, and the share of the query's weight that is anywhere in the file.
+def _rank_whole_files(view: RankingView, body: Matches, weights: Floats) -> tuple[Floats, Floats, npt.NDArray[np.intp]]:
+    """Return the BM25 of whole files, the share of the query's weight in each, and the files that have its rare words.
 
     Computed from the chunk postings, which come by term, then chunk, so that those of a file are adjacent.
     """
     snapshot = view.snapshot
     if not len(body.docs):
-        return np.zeros(snapshot.files, np.float32), np.zeros(snapshot.files, np.float32)
+        return np.zeros(snapshot.files, np.float32), np.zeros(snapshot.files, np.float32), np.zeros(0, np.intp)
     owners = snapshot.chunk_file[body.docs]
     starts = _run_firsts(body.terms * snapshot.files + owners).nonzero()[0]
     counts = np.add.reduceat(body.counts, starts)
@@ -374,7 +378,7 @@ def _rank_whole_files(view: RankingView, body: Matches, weights: Floats) -> tupl
     impacts = worth * (counts * (K1_FILE + 1) / (counts + norms[files]))
     score = np.bincount(files, impacts, snapshot.files).astype(np.float32)
     covered = np.bincount(files, worth, snapshot.files) / max(float(idf.sum()), 1e-9)
-    return score, covered.astype(np.float32)
+    return score, covered.astype(np.float32), files[(in_files[terms] <= RARE_FILES) & view.is_code[files]]
 
 
 def _top_of_files(view: RankingView, chunk: Floats) -> tuple[Floats, Floats]:
@@ -464,10 +468,9 @@ def _rank_symbols(view: RankingView, question: Question) -> tuple[Floats, Floats
         target[file] = max(target[file], value)
         if question.is_short:
             defines[chunk] = max(defines.get(chunk, 0.0), value)
-    if not question.is_short:
-        for file, chunks in _find_sure_functions(view, names, found):
-            mention[file] = max(mention[file], SURE_NAME_VALUE)
-            defines |= dict.fromkeys(chunks, 1.0)
+    for file, chunks in _find_sure_functions(view, names, found):
+        mention[file] = max(mention[file], SURE_NAME_VALUE)
+        defines |= dict.fromkeys(chunks, 1.0)
     return whole, mention, defines
 
 

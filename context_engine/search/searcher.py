@@ -214,17 +214,20 @@ def compute_priors(view: RankingView, question: Question, wanted: Filter) -> Flo
 
 
 def lift_asked(prior: Floats, found: Signals, question: Question) -> Floats:
-    """Return the priors so that no role weighs against a name that was asked for.
+    """Return the priors so that no role weighs against a name that was asked for, or a word that few files have.
 
     Among the files that define a name of the query, or that it names itself, the role counts; it does not weigh
     against them where all have a lower prior than other files. A long question says in passing which tests it ran.
     """
-    is_asked = (found.files["symbol"] > 0) | (found.files["mention"] >= 1)
+    least = 1e-9 if question.is_short else 1
+    is_asked = (found.files["symbol"] > 0) | (found.files["mention"] >= least)
     if "named" in found.files:
         is_asked |= found.files["named"] > (0 if question.is_short else PATH_WEIGHT)
-    greatest = float(prior[is_asked].max(initial=0.0))
-    if 0 < greatest < 1:
-        return np.where(is_asked, prior / np.float32(greatest), prior)
+    for group in [is_asked, found.rare] if question.is_short else [is_asked]:
+        greatest = prior[group].max(initial=0)
+        if 0 < greatest < 1:
+            prior = prior.copy()
+            prior[group] /= greatest
     return prior
 
 

@@ -218,11 +218,18 @@ TOLERANCE = 1.25
 
 
 def cut_excerpt(
-    text: str, query: str, *, lines_max: int, chars_max: int, defines: Iterable[str] = (), heads: Sequence[int] = ()
+    text: str,
+    query: str,
+    *,
+    lines_max: int,
+    chars_max: int,
+    defines: Iterable[tuple[str, range]] = (),
+    heads: Sequence[int] = (),
 ) -> tuple[int, str]:
     """Return the number of lines before it, and the excerpt of about `lines_max` lines, `chars_max` characters.
 
-    `defines` are the names that the query asks for and the text defines: the lines of their definitions are preferred.
+    `defines` are the names that the query asks for and the text defines, each with the lines of its definition, counted
+    from 0: the excerpt starts at the first line of one, or at its name if the comment above that is long.
     `heads` are the lines, counted from 0, at which definitions start, below 0 for one that started before the text: an
     excerpt does not start inside a definition that fits, and does not go on to one that has nothing of the query. A
     single line longer than `chars_max` stays whole; the caller cuts inside lines.
@@ -237,17 +244,28 @@ def cut_excerpt(
         own = next((head for head in heads if head > 0), 0)
         start, stop = 0 if any(worth[:own]) else own, len(lines)
     else:
-        for name in defines:
-            if (line := _defining_line(lines, name)) is not None:
-                worth[line] += DEFINING_WORTH
-        start, stop = _find_best_run(lines, worth, heads, lines_max, chars_max)
+        starts = []
+        for name, own in defines:
+            line = _defining_line(lines, name, own)
+            worth[line] += DEFINING_WORTH
+            is_near = line - own[0] < lines_max / 2 and len("".join(lines[own[0] : line])) < chars_max / 2
+            starts.append(own[0] if is_near else line)
+        start, stop = _find_best_run(lines, worth, heads, starts, lines_max, chars_max)
     return start, "\n".join(lines[start:stop])
 
 
 def _find_best_run(
-    lines: Sequence[str], worth: Sequence[float], heads: Sequence[int], lines_max: int, chars_max: int
+    lines: Sequence[str],
+    worth: Sequence[float],
+    heads: Sequence[int],
+    starts: Sequence[int],
+    lines_max: int,
+    chars_max: int,
 ) -> tuple[int, int]:
-    """Return the first line and the end of the run with the most of the question, the earliest of equal ones."""
+    """Return the first line and the end of the run with the most of the question, the earliest of equal ones.
+
+    It begins at one of `starts`, if there are any.
+    """
     # Sums of what is before each line, so that the worth and the size of a run are differences.
     worth_before = [0.0, *accumulate(worth)]
     chars_before = [0, *accumulate(len(line) + 1 for line in lines)]
@@ -269,7 +287,7 @@ def _find_best_run(
     short = [(first, stop) for first, stop in definitions if stop - first <= lines_max]
     head_of = {line: first for first, stop in short for line in range(first, stop)}
     relevant = [0, *(number for number, score in enumerate(worth) if score)]
-    start = max({head_of.get(number, number) for number in relevant}, key=rate)
+    start = max(starts or {head_of.get(number, number) for number in relevant}, key=rate)
     stop = stop_of(start)
     later = [first for first, _ in definitions if start < first < stop]
     while later and worth_before[stop] == worth_before[later[-1]]:  # a definition that has nothing of the question
@@ -279,11 +297,11 @@ def _find_best_run(
     return start, stop
 
 
-def _defining_line(lines: list[str], name: str) -> int | None:
-    """Return the first line that contains the name and is not a comment."""
-    spelled = re.compile(rf"\b{re.escape(name)}\b")
-    code = (n for n, line in enumerate(lines) if not line.lstrip().startswith(COMMENT_MARKS) and spelled.search(line))
-    return next(code, None)
+def _defining_line(lines: Sequence[str], name: str, own: range) -> int:
+    """Return the first of some lines that has the name and is not a comment; the first one if there is none."""
+    spelled = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    code = (number for number in own if not lines[number].lstrip().startswith(COMMENT_MARKS))
+    return next((number for number in code if spelled.search(lines[number])), own[0])
 
 
 def first_line(text: str) -> str:

@@ -36,6 +36,8 @@ EXCERPT_LINES, EXCERPT_CHARS = 24, 900
 """The best row: about 220 tokens."""
 NEXT_LINES, NEXT_CHARS = 12, 480
 """The next rows: the expected code is in the first 500 tokens for 92 % of the questions (87 % with full rows)."""
+NAMED_CHARS = 2_600
+"""A definition that the query names is whole up to half of a default reply."""
 LINE_CHARS_MAX = 160
 PLACES_PER_FILE = 10
 """Places of a file that can be shown, if they pay more than the best ones of other files (evals/places)."""
@@ -240,34 +242,42 @@ def excerpt_hit(hit: Hit, query: str, rank: int = 0) -> tuple[LineSpan, str]:
     The best hit, of rank 0, gets a long excerpt, the others a short one.
     """
     lines_max, chars_max = (NEXT_LINES, NEXT_CHARS) if rank else (EXCERPT_LINES, EXCERPT_CHARS)
-    defines = _find_named(hit, query)
-    heads = sorted({lines.first - hit.chunk.span.first for lines, _ in hit.chunk.definitions})
+    first, lines = hit.chunk.span.first, hit.chunk.text.split("\n")
+    defines = [
+        (name, range(span.first - first, span.last - first + 1)) for name, span in _find_named(hit, query).items()
+    ]
+    for _, own in defines:
+        chars = len("\n".join(lines[own[0] : own[-1] + 1]))
+        if chars <= NAMED_CHARS:
+            lines_max, chars_max = max(lines_max, len(own)), max(chars_max, chars)
+    heads = sorted({span.first - first for span, _ in hit.chunk.definitions})
     before, text = cut_excerpt(
         hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines, heads=heads
     )
     text = "\n".join(clip_line(line, chars_max, query) for line in text.split("\n"))
-    first = hit.chunk.span.first + before
+    first += before
     return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text
 
 
 def find_best_line(row: Mapping[str, Any], query: str) -> tuple[int, str]:
     """Return the number and the text of the line of a reply's row that an editor should jump to."""
     symbol = str(row.get("symbol", "")).rpartition(".")[2]
-    defines = symbol if symbol and symbol in query else ""
+    lines = range(row["content"].count("\n") + 1)
+    defines = [(symbol, lines)] if symbol and symbol in query else []
     before, best = cut_excerpt(row["content"], query, lines_max=1, chars_max=LINE_CHARS_MAX, defines=defines)
     return int(row["lines"].partition("-")[0]) + before, clip_line(best.split("\n")[0], LINE_CHARS_MAX, query)
 
 
 def _find_named(hit: Hit, query: str) -> dict[str, LineSpan]:
-    """Return the names that the chunk of a hit defines and the query asks for, each with its lines in the chunk."""
+    """Return the names whose definition starts in the chunk of a hit and the query asks for, with their lines in it."""
     from context_engine.search import Question
 
     asked, chunk = Question.of(query), hit.chunk.span
     named = {name.rpartition(".")[2]: lines for lines, name in reversed(hit.chunk.definitions)}
     return {
-        name: LineSpan(max(lines.first, chunk.first), min(lines.last, chunk.last))
+        name: LineSpan(lines.first, min(lines.last, chunk.last))
         for name, lines in named.items()
-        if asked.is_naming(name)
+        if lines.first >= chunk.first and asked.is_naming(name)
     }
 
 
@@ -319,7 +329,7 @@ def _arrange_rows(
     others = sorted(others, key=lambda hit: -hit.chance)[: budget // PLACE_TOKENS_MIN]
     places = [*(hits[0] for hits in files), *others]
     firsts, further = range(len(files)), range(len(files), len(places))
-    ranked = [*firsts[:may_have_code], *further]
+    ranked = [place for place in firsts if place < may_have_code or places[place].is_named] + [*further]
 
     def option(rank: int, profile: str, share: float = 1.0) -> _CodeRow:
         """Write the row of a place with its code; only the row of its file has a score."""

@@ -102,16 +102,35 @@ def test_no_place_is_shown_twice_or_without_its_code_whatever_the_budget(station
 
 @pytest.mark.parametrize(
     ("detail", "shown"),
-    [("balanced", "def later_27("), ("rich", "def later_27("), ("fast", ":109-110 of 1-128 later_27")],
+    [("balanced", "def later_27("), ("rich", "def later_27("), ("fast", ":109-110 of 1-116 later_27")],
 )
 @pytest.mark.parametrize("question", ["later_27", "why does later_27 return so late?"])
 def test_a_row_about_a_named_symbol_shows_its_definition(
     tmp_path: Path, question: str, detail: str, shown: str
 ) -> None:
-    functions = [f"def later_{number}(amount):\n    return amount + {number}\n" for number in range(40)]
+    functions = [f"def later_{number}(amount):\n    return later_{number + 1}(amount)\n" for number in range(40)]
     with indexed(tree(tmp_path / "w", {"siblings.py": "\n\n".join(functions)})) as engine:
         text = tools.call(engine, "search_code", {"query": question, "detail": detail}).text
     assert shown in text
+
+
+@pytest.mark.parametrize("question", ["rotate_left", "what does rotate_left do", "bits.rotate_left"])
+@pytest.mark.parametrize("length", [3, 30])
+def test_a_named_definition_is_shown_whole_from_its_first_line_whatever_calls_it_before(
+    tmp_path: Path, question: str, length: int
+) -> None:
+    calls = "\n".join(f"def turn_{number}(bits):\n    return rotate_left(bits, {number})\n" for number in range(12))
+    own = "# Turns bits.\ndef rotate_left(bits, count):\n" + "    bits = bits << count\n" * length + "    return bits"
+    with indexed(tree(tmp_path / "w", {"bits.py": f"{calls}\n{own}\n\n{calls.replace('turn', 'spin')}"})) as engine:
+        assert own in tools.call(engine, "search_code", {"query": question}).text
+
+
+@pytest.mark.parametrize("question", ["bit.tohex", "where is bit.tohex defined", "tests_bits"])
+def test_no_role_sinks_the_only_file_with_a_word(tmp_path: Path, question: str) -> None:
+    files = {f"src/bit_{number}.c": f"int bit_{number}(int bit) {{ return bit; }}\n" * 9 for number in range(12)}
+    files |= {"deps/lua/lua_bit.c": 'static const Reg names[] = {{"tohex", bit_hex}};\nvoid tests_bits() {}\n'}
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        assert "@@ deps/lua/lua_bit.c" in tools.call(engine, "search_code", {"query": question}).text[:80]
 
 
 @pytest.mark.parametrize("asked", [{}, {"detail": "fast"}, {"token_budget": 100}, {"format": "json"}, {"top_k": 1}])
