@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from context_engine.context.budget import (
         PART_WORTH,
         PLACE_TOKENS_MIN,
-        PRICE_POWER,
         FilePrice,
+        SnippetOption,
         SnippetPacker,
-        estimate_max_tokens,
         find_symbol_at,
+        fit_budget,
+        order_by_value,
         widen_to_symbol,
     )
     from context_engine.context.bundle import Bundle, BundledFile, BundleRequest, Snippet, build_bundle

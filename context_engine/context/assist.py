@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from context_engine.context.budget import count_beginning, estimate_max_tokens
+from context_engine.context.budget import count_beginning
 from context_engine.errors import HostError, InvalidArgument
 from context_engine.secrets import redact
-from context_engine.text import ParseError, read_json
+from context_engine.text import ParseError, estimate_tokens, read_json
 
 if TYPE_CHECKING:
     from context_engine.context.llm_endpoint import Check, ModelTokens
@@ -162,15 +162,15 @@ def build_brief(task: str, sections: Sequence[BriefSection], *, tokens_max: int 
     What has no room is left out from the end of each section, and counted. A task that is too long is cut.
     """
     filled = [section for section in sections if section.lines]
-    reserved = sum(estimate_max_tokens(f"\n\n{title}:") + NOTE_TOKENS for title, _ in filled)
-    head = truncate_text(redact(task).text, tokens_max - (estimate_max_tokens(f"\n{MATERIAL}") if filled else 0))
-    room = tokens_max - estimate_max_tokens(f"{head}\n{MATERIAL}") - reserved
+    reserved = sum(estimate_tokens(f"\n\n{title}:") + NOTE_TOKENS for title, _ in filled)
+    head = truncate_text(redact(task).text, tokens_max - (estimate_tokens(f"\n{MATERIAL}") if filled else 0))
+    room = tokens_max - estimate_tokens(f"{head}\n{MATERIAL}") - reserved
     parts = [f"{head}\n{MATERIAL}"]
     for title, lines in filled:
         rows = []
         for line in lines:
             row = f"- {redact(line).text}"
-            price = estimate_max_tokens(f"\n{row}")
+            price = estimate_tokens(f"\n{row}")
             if price > room:
                 break
             room -= price
@@ -183,9 +183,9 @@ def build_brief(task: str, sections: Sequence[BriefSection], *, tokens_max: int 
 
 def truncate_text(text: str, tokens_max: int) -> str:
     """Return the longest beginning of a text within a token budget, with a mark where it was cut."""
-    if estimate_max_tokens(text) <= tokens_max:
+    if estimate_tokens(text) <= tokens_max:
         return text
-    fits = count_beginning(len(text), lambda count: estimate_max_tokens(text[:count] + CUT_MARK) <= tokens_max)
+    fits = count_beginning(len(text), lambda count: estimate_tokens(text[:count] + CUT_MARK) <= tokens_max)
     return text[:fits] + CUT_MARK
 
 

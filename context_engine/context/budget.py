@@ -1,7 +1,5 @@
-r"""PURE. Token budgets: an upper bound for the tokens of a text, and the lines that a budget is spent on.
+r"""PURE. Token budgets: the lines that a budget is spent on.
 
->>> estimate_max_tokens("def login(user): ..."), estimate_max_tokens("")
-(7, 0)
 >>> options = [SnippetOption(0, LineSpan(1, 3), 1.0, True), SnippetOption(1, LineSpan(1, 1), 0.5, True)]
 >>> options.append(SnippetOption(1, LineSpan(2, 9), 0.4))
 >>> packer = SnippetPacker([FilePrice(2, lambda line: 5), FilePrice(2, lambda line: 5)], room=75)
@@ -13,16 +11,16 @@ r"""PURE. Token budgets: an upper bound for the tokens of a text, and the lines 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from math import ceil, inf
-from typing import NamedTuple
+from math import inf
+from typing import NamedTuple, TypeVar
 
 from context_engine.model import Definition
 from context_engine.text import LineSpan
+
+_T = TypeVar("_T")
 
 PRICE_POWER = 0.75
 """Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
@@ -32,63 +30,12 @@ PLACE_TOKENS_MIN = 60
 """A budget shows no more places than one for each so many tokens."""
 SNIPPET_TOKENS = 24
 """Price of a snippet without its lines: field names, line numbers, symbol and relevance."""
+FIT_TRIES = 6
+"""Prices predict a reply so well that mostly the second or third try fits."""
+FIT_SLACK = 0.03
+"""Share of a budget that is not worth another try."""
 WHOLE_SYMBOL_SHARE = 0.5
 """A place that contains a definition over this share of its lines is about that definition, and is not widened."""
-
-# -- tokens of a text -------------------------------------------------------------------------------------------------
-
-_PIECES = re.compile(
-    r"(?=[A-Za-z0-9+/=]{24})"  # the rest is rare, and costly to look for
-    r"(?=[\w+/=]{0,40}[0-9])(?=[\w+/=]{0,40}[a-z])(?=[\w+/=]{0,40}[A-Z])[A-Za-z0-9+/=]{24,256}"  # base64
-    r"|\b[0-9a-f]{16,256}\b"
-    r"|[^\r\nA-Za-z0-9\x80-\U0010ffff]?(?:[A-Z]*[a-z]+|[A-Z]+)"
-    r"|[0-9]{1,3}"
-    r"| ?[!-/:-@\[-`{-~]+"
-    r"|[^\x00-\x7f]+"
-    r"|\s+"
-)
-"""Splits a text as tokenizers of current models do before the vocabulary look-up. Keys and hashes have no tokens of
-their own."""
-SHORT_WORD_CHARS = 4
-TOKENS_PER_LETTER = 0.2
-"""Price of each letter after the first four, for words that are more than one token."""
-NOISE_TOKENS, HEX_TOKENS = 0.75, 0.62
-"""Tokens for each character of base64 and of hexadecimal digits."""
-SAFETY = 1.1
-"""With this factor 97 of 100 snippets of 40 lines from three repositories cost less in o200k, half of them 14 % less.
-Bytes / 3.6 is too low for most (docs/decisions/archive/0027)."""
-_HEX_DIGITS = frozenset("0123456789abcdef")
-_HEX_CHARS_MIN = 16
-PRICES_KEPT = 50_000
-"""Pieces whose price is kept: texts are counted several times, and consist of the same words."""
-
-
-def estimate_max_tokens(text: str) -> int:
-    """Return an upper bound for the tokens of a text, tight enough for a budget. No vocabulary is needed."""
-    return ceil(SAFETY * sum(map(_price_piece, _PIECES.findall(text))))
-
-
-@lru_cache(maxsize=PRICES_KEPT)
-def _price_piece(piece: str) -> float:
-    last = piece[-1]
-    if len(piece) >= _HEX_CHARS_MIN and _HEX_DIGITS.issuperset(piece):
-        return HEX_TOKENS * len(piece)
-    if piece[0] > "\x7f":
-        return sum(map(_foreign_tokens, piece))
-    if len(piece) == 1 or last.isspace():
-        return 1.0
-    if piece[1:].isalpha():
-        letters = len(piece) - (not piece[0].isalnum())
-        return 1 + TOKENS_PER_LETTER * max(0, letters - SHORT_WORD_CHARS)
-    if not last.isalnum() and not any(map(str.isalnum, piece)):
-        return max(1.0, len(piece) / 2)
-    return 1.0 if piece.isdigit() else NOISE_TOKENS * len(piece)
-
-
-def _foreign_tokens(character: str) -> float:
-    if character < "\u0800":  # letters of Europe and its neighbors
-        return 1.0
-    return 1.5 if character < "\U00010000" else 2.5  # above that, UTF-8 needs four bytes
 
 
 def count_beginning(most: int, fits: Callable[[int], bool]) -> int:
@@ -98,6 +45,26 @@ def count_beginning(most: int, fits: Callable[[int], bool]) -> int:
     5
     """
     return bisect_left(range(1, most + 1), True, key=lambda count: not fits(count))
+
+
+def fit_budget(build: Callable[[float], _T], excess: Callable[[_T], float], room: float) -> _T | None:
+    """Return what uses a budget best, of what is built for one room after the other; None if nothing fits.
+
+    `excess` returns by how much something is over its budget: prices only predict it.
+    """
+    fitting: _T | None = None
+    least, slack = -inf, FIT_SLACK * room
+    for _ in range(FIT_TRIES):
+        made = build(room)
+        over = excess(made)
+        if made == fitting:  # there is nothing more to show
+            break
+        if least < over <= 0:
+            least, fitting = over, made
+        if -slack <= over <= 0:
+            break
+        room -= max(over, slack / 2) if over > 0 else over
+    return fitting
 
 
 # -- symbols around a place -------------------------------------------------------------------------------------------
@@ -202,7 +169,7 @@ class SnippetPacker:
         """Select the best place of the best file, or the part of it that fits."""
         first = min((option for option in options if option.is_first), key=lambda option: option.file, default=None)
         if first and not self.select(first.file, first.span):
-            self.select_beginning(first.file, LineSpan(max(first.best_line, first.span.first), first.span.last))
+            self._select_from_best(first)
 
     def select_best(self, options: Iterable[SnippetOption]) -> None:
         """Select the other places, and a cut one as a whole, while there is room. They come `order_by_value`."""
@@ -214,6 +181,14 @@ class SnippetPacker:
         for file, line in enumerate(lines):
             if line and file not in self.shown:
                 self.select(file, line)
+
+    def fill(self, options: Iterable[SnippetOption]) -> None:
+        """Select parts of places that do not fit, from their best lines on, while there is room for a frame."""
+        for option in options:
+            if self.room < self.frame:
+                return
+            if not self.includes(option.file, option.span):
+                self._select_from_best(option)
 
     def select(self, file: int, span: LineSpan, *, label: float = 0) -> bool:
         """Show lines and a label, which has a price of its own; return False if they do not fit or add nothing."""
@@ -242,6 +217,10 @@ class SnippetPacker:
     def includes(self, file: int, span: LineSpan) -> bool:
         """Return whether all lines of a span are shown."""
         return self.shown.get(file, set()).issuperset(range(span.first, span.last + 1))
+
+    def _select_from_best(self, option: SnippetOption) -> None:
+        span = option.span
+        self.select_beginning(option.file, LineSpan(max(option.best_line, span.first), span.last))
 
     def _show(self, file: int, span: LineSpan, price: float) -> None:
         self.selected.append(SelectedLines(file, span, price))

@@ -7,7 +7,6 @@ first; the reply is the longest beginning of that list that keeps the budget as 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,8 +21,8 @@ from context_engine.context.budget import (
     SnippetOption,
     SnippetPacker,
     count_beginning,
-    estimate_max_tokens,
     find_symbol_at,
+    fit_budget,
     order_by_value,
     widen_to_symbol,
 )
@@ -42,7 +41,16 @@ from context_engine.context.related_files import RELATED_MAX, RelatedFile, find_
 from context_engine.context.shown_lines import ShownLines
 from context_engine.errors import CallError
 from context_engine.model import Definition, Filter, RelPath, TextQuery
-from context_engine.text import LineSpan, format_count, merge_spans, score_lines, shorten_prose, split_words
+from context_engine.text import (
+    LineSpan,
+    estimate_tokens,
+    format_count,
+    merge_spans,
+    score_lines,
+    shorten_prose,
+    split_words,
+    weigh_tokens,
+)
 
 if TYPE_CHECKING:
     from context_engine.history import FileHistory
@@ -51,17 +59,10 @@ EXTRAS_SHARE = 0.1
 """Share of the budget for everything but code: a question about code is answered by code."""
 LINES_SHARE = 0.1
 """Share of the budget that is kept for files of which one line is shown."""
-TRIES = 4
-"""Prices predict a reply so well that mostly the second try fits."""
-SLACK = 0.1
-"""Share of the budget that is not worth another try. Markdown costs up to a third less than predicted for JSON."""
 FILE_TOKENS = 30
 """Price of naming a file, without its path and summary."""
 ROW_TOKENS = 14
 """Price of a memory or related file, without its texts."""
-SAMPLE_CHARS = 2_000
-CHARS_PER_TOKEN_MIN = 3
-"""Characters of code for each token, rounded down."""
 WIDER_WORTH = 0.5
 """The rest of a symbol around a hit is worth half of the hit."""
 WIDER_SHARE = 1 / 3
@@ -200,21 +201,15 @@ def build_bundle(
     stems = extract_stems(request.text)
     options = order_by_value(_list_options(opened, prices, room, stems), prices)
     lines = [_find_telling_line(file, stems) if file.places else None for file in opened]
-    entries: list[_Entry] = []
-    fitting: Bundle | None = None
-    for _ in range(TRIES):
-        entries = _select_entries(options, lines, prices, extras, room)
-        bundle = builder.build(entries)
-        # the room of places that were shown before stays empty: the next ones matter less
-        over = excess(bundle) + sum(place.tokens for place in bundle.shown_before)
-        if over <= 0 and -over <= SLACK * request.tokens_max:
-            return bundle
-        if over <= 0:
-            fitting = bundle
-        elif fitting is not None:
-            break
-        room -= over
-    return fitting or _build_longest(entries, builder, excess)
+
+    def build(room: float) -> Bundle:
+        return builder.build(_select_entries(options, lines, prices, extras, room))
+
+    def exceed(bundle: Bundle) -> int:  # the room of places that were shown before stays empty: the next matter less
+        return excess(bundle) + sum(place.tokens for place in bundle.shown_before)
+
+    fitting = fit_budget(build, exceed, room)
+    return fitting or _build_longest(_select_entries(options, lines, prices, extras, room), builder, excess)
 
 
 def _select_entries(
@@ -222,7 +217,7 @@ def _select_entries(
     lines: Sequence[LineSpan | None],
     prices: Sequence[FilePrice],
     extras: Sequence[_Extra],
-    room: int,
+    room: float,
 ) -> list[_Entry]:
     """Return what to show, the most important first: the best place, the extras, the other places."""
     packer = SnippetPacker(prices, room)
@@ -236,6 +231,7 @@ def _select_entries(
     packer.room += kept
     packer.select_lines(lines)
     packer.select_best(options)
+    packer.fill(options)
     return [*packer.selected[:first_count], *chosen_extras, *packer.selected[first_count:]]
 
 
@@ -294,15 +290,12 @@ def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) ->
 
 
 def _price_file(file: _OpenedFile) -> FilePrice:
-    """Return the prices of a file: those of its lines are by length, at the tokens that its best place has as JSON."""
-    sample = "\n".join(place.text for place in file.places[:1])[:SAMPLE_CHARS]
-    tokens = estimate_max_tokens(json.dumps(sample, ensure_ascii=False))
-    tokens_per_char = tokens / len(sample) if sample else 1 / CHARS_PER_TOKEN_MIN
+    """Return the prices of a file: its name and summary, and its lines."""
 
-    def price_line(number: int) -> int:
-        return 1 + int(len(file.lines.get(number, "")) * tokens_per_char)
+    def price_line(number: int) -> float:
+        return weigh_tokens(f"{file.lines.get(number, '')}\n")
 
-    return FilePrice(FILE_TOKENS + estimate_max_tokens(f"{file.path} {file.summary}"), price_line)
+    return FilePrice(FILE_TOKENS + estimate_tokens(f"{file.path} {file.summary}"), price_line)
 
 
 def _list_options(
@@ -314,7 +307,8 @@ def _list_options(
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
         likely = [place for place in file.places if place.chance >= least]
         for rank, place in enumerate(likely):
-            best_line = find_best_lines(place.span, file.lines, stems, 1).first if number == rank == 0 else 0
+            count = 1 if number == rank == 0 else PART_LINES
+            best_line = find_best_lines(place.span, file.lines, stems, count).first
             yield SnippetOption(number, place.span, place.chance, rank == 0, best_line)
             if place.span.lines > PART_LINES * PART_TOLERANCE:
                 part = find_best_lines(place.span, file.lines, stems, PART_LINES)
@@ -372,7 +366,7 @@ def _fit_extras(extras: Sequence[_Extra], room: float) -> list[_Extra]:
             text = " ".join(map(str, (*row, content.scope)))
         else:
             text = content if isinstance(content, str) else " ".join(map(str, content))
-        price = ROW_TOKENS + estimate_max_tokens(text)
+        price = ROW_TOKENS + estimate_tokens(text)
         if price <= room:
             chosen.append(extra._replace(price=price))
             room -= price
@@ -499,7 +493,7 @@ class _BundleBuilder:
                 if self.known.may_replace(file.path, entry.span.first, file.join(entry.span)):
                     found.setdefault(entry.file, []).append(entry.span)
         return [
-            ShownPlace(self.opened[number].path, span, estimate_max_tokens(self.opened[number].join(span)))
+            ShownPlace(self.opened[number].path, span, estimate_tokens(self.opened[number].join(span)))
             for number, spans in sorted(found.items())
             for span in merge_spans(spans)
         ]
@@ -537,4 +531,4 @@ def _build_snippet(file: _OpenedFile, span: LineSpan) -> Snippet:
     is_cut = any(place.span.first <= span.last < place.span.last for place in inside)
     text = file.join(span)
     relevance = max((place.relevance for place in inside), default=file.relevance)
-    return Snippet(span, text, relevance, estimate_max_tokens(text), symbol, span.last + 1 if is_cut else 0)
+    return Snippet(span, text, relevance, estimate_tokens(text), symbol, span.last + 1 if is_cut else 0)

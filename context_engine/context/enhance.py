@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from context_engine.context.assist import BriefSection, SecondPass, build_brief, truncate_text
-from context_engine.context.budget import count_beginning, estimate_max_tokens
+from context_engine.context.budget import count_beginning
 from context_engine.context.commands import Command, detect_commands
 from context_engine.context.localizer import GatherRequest, locate_files
 from context_engine.context.name_lookup import PromptReference, resolve_names
@@ -24,6 +24,7 @@ from context_engine.context.related_files import find_partners, is_test
 from context_engine.errors import CallError, NotIndexed
 from context_engine.model import Filter
 from context_engine.search import Question, TaskText
+from context_engine.text import estimate_tokens
 
 EnhanceMode = Literal["light", "rich"]
 ADDED_TOKENS_MAX: Mapping[EnhanceMode, int] = {"light": 600, "rich": 2_000}
@@ -147,7 +148,7 @@ def build_enhanced_prompt(
     lines += (PromptLine("validation", command, f"{command.kind}: {command}") for command in checks)
     lines += (PromptLine("done_when", item, item) for item in question.items)
     most = ADDED_TOKENS_MAX[mode]
-    kept = lines[: count_beginning(len(lines), lambda count: estimate_max_tokens(_format_facts(lines[:count])) <= most)]
+    kept = lines[: count_beginning(len(lines), lambda count: estimate_tokens(_format_facts(lines[:count])) <= most)]
     text = prompt + _format_facts(kept) if kept else prompt
     return EnhancedPrompt(text, prompt, question.objective, tuple(kept), references, len(lines) - len(kept), warnings)
 
@@ -295,7 +296,7 @@ def check_rewrite(draft: str, enhanced: EnhancedPrompt, mode: EnhanceMode, works
     if original not in text:
         reason = "the draft must keep the original prompt as it is"
         objections.insert(0, RewriteObjection(original[:OBJECTION_CHARS_MAX], reason))
-    added, most = estimate_max_tokens(text) - estimate_max_tokens(enhanced.original), ADDED_TOKENS_MAX[mode]
+    added, most = estimate_tokens(text) - estimate_tokens(enhanced.original), ADDED_TOKENS_MAX[mode]
     if added > most:
         reason = f"it adds {added:,} tokens, {mode} allows {most:,}"
         objections.append(RewriteObjection(text[:OBJECTION_CHARS_MAX], reason))

@@ -23,11 +23,10 @@ from context_engine.context import (
     Snippet,
     Workspace,
     build_bundle,
-    estimate_max_tokens,
 )
 from context_engine.model import Answer, Query
 from context_engine.search import Question
-from context_engine.text import escape_line
+from context_engine.text import escape_line, estimate_tokens
 from context_engine.tools import fence_for
 
 TOKENS_MAX = 1_500
@@ -118,7 +117,7 @@ def _list_places(bundle: Bundle) -> list[tuple[BundledFile, Snippet]]:
 
 def _count_excess(bundle: Bundle) -> int:
     """Return by how many tokens a bundle is too long."""
-    return estimate_max_tokens(_format(_list_places(bundle))) - TOKENS_MAX
+    return estimate_tokens(_format(_list_places(bundle))) - TOKENS_MAX
 
 
 def _format(places: list[tuple[BundledFile, Snippet]]) -> str:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from context_engine.context import (
     QUOTED_FROM_REPOSITORY,
     describe_affected_places,
-    estimate_max_tokens,
     find_commands,
     find_symbol_at,
 )
@@ -24,7 +23,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.hooks.hook_events import HookEvent
 from context_engine.hooks.prompt_context import PROBABILITY_MIN
 from context_engine.model import Query
-from context_engine.text import LineSpan, escape_line, format_count
+from context_engine.text import LineSpan, escape_line, estimate_tokens, format_count
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -180,10 +179,10 @@ def _name_symbols(path: str, numbers: Sequence[int], engine: Engine) -> Iterator
 
 def limit_lines(head: str, lines: Iterable[str], tokens_max: int) -> str:
     """Return the first lines that fit under their head; empty without any."""
-    room = tokens_max - estimate_max_tokens(head)
+    room = tokens_max - estimate_tokens(head)
     kept = [head]
     for line in lines:
-        room -= estimate_max_tokens(line) + 1
+        room -= estimate_tokens(line) + 1
         if room < 0:
             break
         kept.append(line)

@@ -19,7 +19,6 @@ from context_engine.context import (
     PromptReference,
     Workspace,
     build_brief,
-    estimate_max_tokens,
     find_symbol_at,
     glob_for_path,
     resolve_names,
@@ -29,7 +28,15 @@ from context_engine.errors import CallError
 from context_engine.model import Definition, Filter, Query
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.search import Mention, TaskText
-from context_engine.text import LineSpan, count_lines, dotted_name, escape_line, merge_spans, slice_lines
+from context_engine.text import (
+    LineSpan,
+    count_lines,
+    dotted_name,
+    escape_line,
+    estimate_tokens,
+    merge_spans,
+    slice_lines,
+)
 
 PACKET_TOKENS_MAX = 2_000
 """Of one packet, as the contract has it, unless it names a definition that is longer."""
@@ -180,7 +187,7 @@ def build_packet(plan: Plan, step: PlanStep, code: Workspace, status: str = "") 
 
 def _price(value: msgspec.Struct) -> int:
     """Return the tokens of a part of a packet as JSON."""
-    return estimate_max_tokens(msgspec.json.encode(value).decode())
+    return estimate_tokens(msgspec.json.encode(value).decode())
 
 
 def _resolve(names: Iterable[Mention], code: Workspace) -> list[PromptReference]:

@@ -20,11 +20,18 @@ from context_engine.context import (
     build_enhanced_prompt,
     build_rewrite_request,
     check_rewrite,
-    estimate_max_tokens,
 )
 from context_engine.model import QUESTION_CHARS_MAX, Filter
 from context_engine.secrets import redact
-from context_engine.text import compact_json, drop_empty, escape_line, format_count, shorten_line
+from context_engine.text import (
+    CHARS_PER_TOKEN,
+    compact_json,
+    drop_empty,
+    escape_line,
+    estimate_tokens,
+    format_count,
+    shorten_line,
+)
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,
@@ -52,8 +59,6 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3
-CHARS_PER_TOKEN = 3
-"""Characters per token of code as JSON, rounded down: converts a client's limit in characters into tokens."""
 ORIGINAL_CHARS_MAX = 2_000
 """Of the user's prompt in the field `original`."""
 KNOWLEDGE_WAIT_S = 0.3
@@ -104,7 +109,7 @@ def get_context(
     def excess(candidate: "Bundle") -> int:
         """Return by how many tokens the reply would be too long."""
         text = redact(write(candidate, meta)).text
-        counted[:] = [(candidate, estimate_max_tokens(text))]
+        counted[:] = [(candidate, estimate_tokens(text))]
         return max(counted[0][1] - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
     words, facts = _describe_step(engine, plan_id) if plan_id else ("", ())
@@ -125,7 +130,7 @@ def get_context(
     for file in best.files:
         for snippet in file.snippets:
             call.shown.add(file.path, snippet.span.first, snippet.text)
-    tokens = counted[0][1] if counted[0][0] is best else estimate_max_tokens(redact(write(best, meta)).text)
+    tokens = counted[0][1] if counted[0][0] is best else estimate_tokens(redact(write(best, meta)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
 

@@ -1,13 +1,32 @@
 """Tools that find code by a question: one search in several formats."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from itertools import filterfalse
+from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context import PART_WORTH, PLACE_TOKENS_MIN, PRICE_POWER, ShownLines
+from context_engine.context import (
+    PART_WORTH,
+    PLACE_TOKENS_MIN,
+    FilePrice,
+    ShownLines,
+    SnippetOption,
+    SnippetPacker,
+    fit_budget,
+    order_by_value,
+)
 from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query
-from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, estimate_tokens, format_count
+from context_engine.text import (
+    LineSpan,
+    compact_json,
+    drop_empty,
+    escape_line,
+    estimate_tokens,
+    format_count,
+    merge_spans,
+    weigh_tokens,
+)
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import (
     NOTE_CHARS,
@@ -45,6 +64,8 @@ FILES_WITH_CODE = 3
 """The best files: the others are one line each, unless the caller gives a budget."""
 CODE_TOKENS = 1_300
 """Budget of a reply whose caller names none (decision record ranking)."""
+WHOLE_SHARE = 1 / 3
+"""Largest share of a stated budget for a whole place: else a small one shows less than a default reply."""
 LINES_SHARE = 0.08
 """Largest share of a budget for files that are one line."""
 ROW_TOKENS = 30
@@ -304,19 +325,10 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
 # -- what is shown ----------------------------------------------------------------------------------------------------
 
 
-class _CodeRow(NamedTuple):
-    """A row with code of a place, all of it or a part; the probability that it is what is needed; its price."""
-
-    place: int
-    row: _Row
-    worth: float
-    price: int
-
-
 def _arrange_rows(
     files: Sequence[Sequence[Hit]], query: str, profile: str, max_tokens: int, write: Callable[[Any], str]
 ) -> tuple[list[_Row], list[_Row]]:
-    """Return a row for each file, and rows for further places of these files, the most likely first.
+    """Return a row for each file, and rows for further places of these files, the best file first.
 
     Code is shown where it most likely pays for its tokens, as they are written; a file without has one line. With a
     budget a place is whole, or the part of it that pays more.
@@ -324,48 +336,65 @@ def _arrange_rows(
     if profile != "balanced":
         return [_row(hits[0], query, profile) for hits in files], []
     budget = max_tokens or CODE_TOKENS
-    may_have_code = len(files) if max_tokens else min(FILES_WITH_CODE, len(files))
-    others = [hit for hits in files[:may_have_code] for hit in hits[1:]]
-    others = sorted(others, key=lambda hit: -hit.chance)[: budget // PLACE_TOKENS_MIN]
-    places = [*(hits[0] for hits in files), *others]
-    firsts, further = range(len(files)), range(len(files), len(places))
-    ranked = [place for place in firsts if place < may_have_code or places[place].is_named] + [*further]
+    may_have_code = [
+        hits for rank, hits in enumerate(files) if max_tokens or rank < FILES_WITH_CODE or hits[0].is_named
+    ]
+    others = sorted((hit for hits in may_have_code for hit in hits[1:]), key=lambda hit: -hit.chance)
+    places = [*(hits[0] for hits in may_have_code), *others[: budget // PLACE_TOKENS_MIN]]
+    numbers = {str(hits[0].chunk.path): number for number, hits in enumerate(files)}
+    lines: list[dict[int, str]] = [{} for _ in files]
+    for hit in places:
+        shown = (clip_line(line, EXCERPT_CHARS, query) for line in hit.chunk.text.split("\n"))
+        lines[numbers[hit.chunk.path]] |= enumerate(shown, hit.chunk.span.first)
+    prices = [FilePrice(0, lambda number, own=own: weigh_tokens(f"{own.get(number, '')}\n")) for own in lines]
+    options = order_by_value(_list_options(places, numbers, query, max_tokens), prices)
 
-    def option(rank: int, profile: str, share: float = 1.0) -> _CodeRow:
-        """Write the row of a place with its code; only the row of its file has a score."""
-        place = ranked[rank]
-        row = _row(places[place], query, profile, rank)
-        if place in further:
-            row = _drop_fields(row, "score", "why")
-        return _CodeRow(place, row, places[place].chance * share, estimate_tokens(write(row)) + 1)
+    def build(room: float) -> tuple[list[_Row], list[_Row]]:
+        packer = SnippetPacker(prices, room - min(len(files) * ROW_TOKENS, int(room * LINES_SHARE)), ROW_TOKENS)
+        packer.select_first(options)
+        packer.select_best(options)
+        if max_tokens:
+            packer.fill(options)
+        shown, more = {}, []
+        for number, hits in enumerate(files):
+            own = [chosen.span for chosen in packer.selected if chosen.file == number]
+            found = []
+            for hit in hits:
+                for span in merge_spans(span for span in own if hit.chunk.span.contains(span)):
+                    text = "\n".join(lines[number].get(line, "") for line in range(span.first, span.last + 1))
+                    found.append(_place_row(hit, span, text.rstrip("\n")))
+            more += [_drop_fields(row, "score", "why") for row in found[1:]]
+            if found:
+                shown[number] = found[0]
+        named = [number for number in range(len(files)) if number not in shown]
+        rows = [_row(files[number][0], query, "line") for number in named]
+        if max_tokens:
+            most, least = int(max_tokens * LINES_SHARE), int(not shown)
+            rows = take_fitting_rows(rows, chars_max=ENDLESS, tokens_max=most, least=least, write=write)
+        shown |= dict(zip(named, rows, strict=False))
+        return [shown[number] for number in sorted(shown)], more
 
-    ranks = range(len(ranked))
-    if max_tokens:
-        options = [option(rank, "rich") for rank in ranks]
-        options += [option(rank, "balanced", PART_WORTH) for rank in ranks[1:]]
-    else:
-        options = [option(rank, "balanced") for rank in ranks]
-    shown = _select_paying(options, budget, len(files))
-    named = [place for place in firsts if place not in shown]
-    lines: Sequence[_Row] = [_row(places[place], query, "line") for place in named]
-    if max_tokens:
-        room = int(max_tokens * LINES_SHARE)
-        lines = take_fitting_rows(lines, chars_max=ENDLESS, tokens_max=room, write=write)
-    shown |= dict(zip(named, lines, strict=False))
-    return [shown[place] for place in firsts if place in shown], [shown[place] for place in further if place in shown]
+    def excess(made: tuple[list[_Row], list[_Row]]) -> int:
+        rows, more = made
+        rows = rows if max_tokens else list(filterfalse(_is_named, rows))
+        return sum(estimate_tokens(write(row)) for row in (*rows, *more)) - budget
+
+    return fit_budget(build, excess, budget) or build(budget)
 
 
-def _select_paying(options: Sequence[_CodeRow], tokens: int, files: int) -> dict[int, _Row]:
-    """Return the rows with code: the first, then what pays most, while it fits. A better row replaces a part."""
-    room = tokens - min(files * ROW_TOKENS, int(tokens * LINES_SHARE))
-    chosen: dict[int, _Row] = {}
-    paid: dict[int, int] = {}
-    for option in [*options[:1], *sorted(options[1:], key=lambda option: -option.worth / option.price**PRICE_POWER)]:
-        added = option.price - paid.get(option.place, 0)
-        if not chosen or 0 < added <= room:
-            chosen[option.place], paid[option.place] = option.row, option.price
-            room -= added
-    return chosen
+def _list_options(
+    places: Sequence[Hit], numbers: Mapping[str, int], query: str, max_tokens: int
+) -> Iterator[SnippetOption]:
+    """Yield the excerpt of each place, and the whole place if a stated budget has room for it."""
+    named = sum(hit.is_named for hit in places)
+    for rank, hit in enumerate(places):
+        file, whole = numbers[hit.chunk.path], hit.chunk.span
+        part, text = excerpt_hit(hit, query, rank)
+        worth = max(hit.chance, 1 / named) if hit.is_named else hit.chance
+        if text:
+            yield SnippetOption(file, part, worth * PART_WORTH, is_first=rank == file)
+        if text and estimate_tokens(hit.chunk.text) <= WHOLE_SHARE * max_tokens:
+            yield SnippetOption(file, whole, worth, best_line=part.first)
 
 
 def _leave_out_shown(rows: Sequence[_Row], known: ShownLines, call: Call) -> tuple[list[_Row], list[str]]:
@@ -396,6 +425,13 @@ def _row(hit: Hit, query: str, profile: str, rank: int = 0) -> dict[str, Any]:
         text = clip_line(first_line("\n".join(lines)), LINE_CHARS_MAX, query)
     elif profile == "balanced":
         span, text = excerpt_hit(hit, query, rank)
+    row = _place_row(hit, span, text)
+    return row if profile in ("balanced", "rich") else _drop_fields(row, "why")
+
+
+def _place_row(hit: Hit, span: LineSpan, text: str) -> dict[str, Any]:
+    """Return a row with these lines of a hit."""
+    chunk = hit.chunk
     head = {
         "project": hit.project,
         "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
@@ -403,9 +439,8 @@ def _row(hit: Hit, query: str, profile: str, rank: int = 0) -> dict[str, Any]:
         "chunk": str(chunk.span) if span != chunk.span else "",
         "symbol": name if (name := chunk.name_at(span)) != chunk.path else "",
     }
-    why = hit.main_parts() if profile in ("balanced", "rich") else {}
     shown = {"content": text, "score": round(hit.score, 3)}  # no content: the file is shorter than when it was indexed
-    return drop_empty(head) | shown | drop_empty({"why": why, "stale": hit.stale or None})
+    return drop_empty(head) | shown | drop_empty({"why": hit.main_parts(), "stale": hit.stale or None})
 
 
 def _explain_silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:

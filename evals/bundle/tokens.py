@@ -3,7 +3,7 @@
     python evals/bundle/tokens.py --tasks dev.json --corpus DIR
     python evals/bundle/tokens.py --tasks dev.json --corpus DIR --repo flask --repo chi
 
-Three ways to the same answer, each paid for in full, counted alike (`context.budget.estimate_max_tokens`):
+Three ways to the same answer, each paid for in full, counted alike (`text.estimate_tokens`):
 
 - bundle: one `get_context` with a budget of N tokens; the file is in when the bundle shows a snippet of it.
 - search: one `codebase_retrieval` with 20 rows, read from the top; the file is in when its first row was read.
@@ -23,11 +23,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.context import estimate_max_tokens
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.settings import Settings
-from context_engine.text import STOP_WORDS, split_words
+from context_engine.text import STOP_WORDS, estimate_tokens, split_words
 from context_engine.tools import Call, call
 from context_engine.tools.context_tools import get_context
 from evals.retrieval.metrics import Target
@@ -62,7 +61,7 @@ def by_search(engine: Engine, question: str, wanted: Wanted) -> int:
     rows = _reply(engine, "search_code", query=question, limit=20, format="json")["results"]
     spent = 0
     for row in rows:
-        spent += estimate_max_tokens(json.dumps(row, ensure_ascii=False))
+        spent += estimate_tokens(json.dumps(row, ensure_ascii=False))
         if is_wanted(row["path"], wanted):
             return spent
     return NEVER
@@ -72,7 +71,7 @@ def by_grep(engine: Engine, question: str, wanted: Wanted) -> int:
     """What finding the words and reading the files costs, down to the file."""
     keywords = [word for word in split_words(question) if word.lower() not in STOP_WORDS and len(word) > 2]
     found = _reply(engine, "scout", keywords=keywords or [question], max_results=FILES_READ_MAX, max_matches_per_file=1)
-    spent = estimate_max_tokens(json.dumps(found, ensure_ascii=False))
+    spent = estimate_tokens(json.dumps(found, ensure_ascii=False))
     for file in found["files"]:
         spent += _read_cost(engine, file["path"])
         if is_wanted(file["path"], wanted):
@@ -86,7 +85,7 @@ def _reply(engine: Engine, tool: str, **arguments: Any) -> dict[str, Any]:
 
 def _read_cost(engine: Engine, path: str) -> int:
     try:
-        return estimate_max_tokens(call(engine, "read_file", {"path": path}).text)
+        return estimate_tokens(call(engine, "read_file", {"path": path}).text)
     except ContextEngineError:
         return 0
 

@@ -21,12 +21,11 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.context import estimate_max_tokens
 from context_engine.errors import CallError
 from context_engine.model import Definition
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.work_packets import WorkPacket, build_packet
-from context_engine.text import LineSpan
+from context_engine.text import LineSpan, estimate_tokens
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import mirrors
 
@@ -89,7 +88,7 @@ def judge(name: str, question: Question, mirror: Path) -> Iterator[Row]:
             found += 1
             packet = build_packet_of(question, path, definition)
             is_shown = shows(packet, path, LineSpan(first, last))
-            tokens = estimate_max_tokens("\n".join(each.text for file in packet.files for each in file.snippets))
+            tokens = estimate_tokens("\n".join(each.text for file in packet.files for each in file.snippets))
             yield Row(
                 name, f"{question.commit.hash[:10]} {path}:{first}-{last} {definition.qualified}", is_shown, tokens
             )

@@ -24,8 +24,8 @@ from context_engine.context.assist import (
     open_runner,
     parse_draft,
 )
-from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.llm_endpoint import Check, ModelDraft, ModelTokens, is_strict
+from context_engine.text import estimate_tokens
 from tests.support.endpoints import only_connecting_to
 
 SECOND = SecondPass("create_plan", "Order the steps.", {"type": "object"}, {"plan_id": "plan_1"})
@@ -186,7 +186,7 @@ PARTS = st.lists(st.builds(BriefSection, st.sampled_from(["Files", "Rules"]), st
 
 @given(LINES, PARTS, st.integers(20, 300))
 def test_no_brief_is_over_its_tokens(task: str, parts: list[BriefSection], tokens_max: int) -> None:
-    assert estimate_max_tokens(build_brief(task, parts, tokens_max=tokens_max)) <= tokens_max
+    assert estimate_tokens(build_brief(task, parts, tokens_max=tokens_max)) <= tokens_max
 
 
 @given(LINES, PARTS)

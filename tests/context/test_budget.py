@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,6 @@ from context_engine.context.budget import (
     SelectedLines,
     SnippetOption,
     SnippetPacker,
-    estimate_max_tokens,
     order_by_value,
 )
 from context_engine.text.lines import LineSpan
@@ -45,36 +43,6 @@ def paid(taken: list[SelectedLines], costs: list[FilePrice]) -> float:
 
 
 # -- what a text costs --
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("def login(user): ...", 5),
-        ('{"path":"src/auth.py","lines":"10-20","text":"return salt\\n"}', 19),
-        ("MIID5zCCAs8CFFmAAFKV79uhzxc5qXbUw3oBNsYXMA0GCSqGSIb3DQEBCwUAMIGv", 44),
-        ("3b18e512dba79e4c8300dd08aeb37f8e728b8dad", 25),
-        ("internationalization and localisation of containerised microservices", 9),
-        ("\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n", 15),
-        ("Пароль хранится в базе данных", 7),
-        ("密码存储在数据库中", 6),
-        ("x = {'a': [1, 22, 333, 4444], 'b': None}", 23),
-    ],
-)
-def test_a_text_is_said_to_cost_at_least_what_a_tokenizer_makes_of_it(text: str, tokens: int) -> None:
-    assert estimate_max_tokens(text) >= tokens  # counted with o200k
-
-
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_more_text_never_costs_less_than_a_part_of_it_alone_says(left: str, right: str) -> None:
-    assert (
-        estimate_max_tokens(f"{left}\n{right}") >= max(estimate_max_tokens(left), estimate_max_tokens(right)) - 3
-    )  # a cut may make two words of one
-
-
-def test_no_text_is_slow_to_count() -> None:
-    for text in ("a" * 200_000, "aA1+" * 50_000, "0f" * 100_000, " " * 200_000, "{}" * 100_000):
-        assert estimate_max_tokens(text) > 0
 
 
 # -- what is taken --

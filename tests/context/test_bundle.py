@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import context_engine.context
-from context_engine.context.budget import estimate_max_tokens, find_symbol_at, widen_to_symbol
+from context_engine.context.budget import find_symbol_at, widen_to_symbol
 from context_engine.context.bundle import Bundle, BundleRequest, build_bundle
 from context_engine.context.localizer import glob_for_path
 from context_engine.context.project_knowledge import KnowledgeEntry, ProjectKnowledge
@@ -21,6 +21,7 @@ from context_engine.context.related_files import find_partners
 from context_engine.engine import Engine
 from context_engine.index import live_index
 from context_engine.model import Definition, Filter, Query, RelPath
+from context_engine.text import estimate_tokens
 from context_engine.text.lines import LineSpan
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
@@ -51,7 +52,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 def tokens(made: Bundle) -> int:
     """What a plain rendering costs."""
-    return estimate_max_tokens(repr(made))
+    return estimate_tokens(repr(made))
 
 
 NOTHING_KNOWN = ProjectKnowledge()
@@ -75,7 +76,7 @@ def test_a_small_budget_is_spent_on_the_lines_of_the_question_in_several_places(
     }
     with indexed(tree(tmp_path / "w", files)) as engine:
         question = "where is the overflow of a tank drained"
-        small, large = (made(engine, question, tokens_max=count, with_related=False) for count in (1_400, 9_000))
+        small, large = (made(engine, question, tokens_max=count, with_related=False) for count in (900, 9_000))
     best, *others = [file.snippets[0] for file in small.files]
     assert best.span.lines == 31
     assert others and all("drain_overflow" in part.text and part.span.lines < 15 and part.goes_on for part in others)
@@ -89,7 +90,7 @@ def test_a_file_without_room_for_its_code_has_its_most_telling_line(tmp_path: Pa
         for name in ("north", "south", "east", "west", "harbor", "canal", "dock")
     }
     with indexed(tree(tmp_path / "w", files)) as engine:
-        found = made(engine, "where is the overflow of a tank drained", tokens_max=1_700, with_related=False)
+        found = made(engine, "where is the overflow of a tank drained", tokens_max=1_000, with_related=False)
     assert len(found.files) == 7
     lines = [file.snippets[0] for file in found.files if file.snippets[0].span.lines == 1]
     assert 1 < len(lines) < 6
@@ -118,14 +119,14 @@ def test_a_secret_is_masked_before_it_is_counted(pool: Engine) -> None:
 
 
 def test_a_place_that_is_cut_says_where_it_goes_on(pool: Engine) -> None:
-    found = made(pool, "a very long way to fill a pool", files_max=1, tokens_max=500)
+    found = made(pool, "a very long way to fill a pool", files_max=1, tokens_max=400)
     (snippet,) = found.files[0].snippets
     assert found.files[0].path == "pool/filling.py" and snippet.span.first == 2  # the line that answers
     assert 2 < snippet.goes_on == snippet.span.last + 1 < 40
 
 
 def test_what_costs_more_than_foreseen_is_chosen_again_for_less_room_and_not_just_dropped(pool: Engine) -> None:
-    wish = BundleRequest("a very long way to fill a pool", files_max=1, tokens_max=900, with_related=False)
+    wish = BundleRequest("a very long way to fill a pool", files_max=1, tokens_max=600, with_related=False)
     found = build_bundle(wish, pool, ProjectKnowledge(), lambda one: int(tokens(one) * 1.5) - wish.tokens_max)
     (snippet,) = found.files[0].snippets
     assert snippet.goes_on and tokens(found) * 1.5 <= wish.tokens_max + 1
@@ -211,7 +212,7 @@ def test_what_is_remembered_stands_beside_the_code_and_never_takes_more_than_its
     team = ProjectKnowledge(recall=lambda _text, limit, _files=None: [remembered(n, "x " * 900) for n in range(limit)])
     found = made(pool, team=team, tokens_max=2_000)
     assert found.files and found.remembered and len(found.remembered) < 6
-    assert sum(estimate_max_tokens(each.content) for each in found.remembered) < 500
+    assert sum(estimate_tokens(each.content) for each in found.remembered) < 500
     assert all(each.content.endswith("…") for each in found.remembered)
     assert found.left_out.rows >= 6 - len(found.remembered)
     assert made(pool, team=team, with_memories=False).remembered == ()

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.enhance import (
     ADDED_TOKENS_MAX,
     CONSTRAINTS_MAX,
@@ -29,6 +28,7 @@ from context_engine.engine import Engine
 from context_engine.history import FileHistory
 from context_engine.history.commit_facts import CommitTable, HeadCommits
 from context_engine.model import Commit, CommitFileChange, Filter, Query
+from context_engine.text import estimate_tokens
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 
@@ -237,7 +237,7 @@ def test_the_prompt_stays_word_for_word_and_what_is_added_keeps_its_limit(
     prompt = " ".join(parts)
     made = told(zoo, prompt, mode)
     assert made.text.startswith(prompt)
-    assert estimate_max_tokens(made.text.removeprefix(prompt)) <= ADDED_TOKENS_MAX[mode]
+    assert estimate_tokens(made.text.removeprefix(prompt)) <= ADDED_TOKENS_MAX[mode]
     assert made.is_changed == bool(made.lines)
     for place in (place for each in made.references for place in each.places):
         assert (zoo.root / place.path).is_file()
@@ -286,6 +286,6 @@ def test_what_is_not_so_is_an_objection(made: EnhancedPrompt, zoo: Engine, draft
 
 def test_the_model_is_told_the_facts_and_the_agent_only_what_to_do(made: EnhancedPrompt) -> None:
     second = build_rewrite_request(made, "light")
-    assert PROMPT in second.brief and "zoo/cats.py:9" in second.brief and estimate_max_tokens(second.brief) <= 2_000
+    assert PROMPT in second.brief and "zoo/cats.py:9" in second.brief and estimate_tokens(second.brief) <= 2_000
     step = second.next()
     assert "zoo/cats.py" not in step["brief"] and step["arguments_template"].keys() == {"prompt", "mode", "draft"}

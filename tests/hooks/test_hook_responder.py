@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.context import QUOTED_FROM_REPOSITORY, estimate_max_tokens
+from context_engine.context import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.errors import InvalidPath
 from context_engine.hooks import HookEvent, HookResponder, prompt_context, tool_notes
 from context_engine.model import Query
+from context_engine.text import estimate_tokens
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -67,7 +68,7 @@ def test_a_prompt_about_code_gets_its_lines_within_the_budget(shop: Engine) -> N
     assert "src/pool.py:" in text
     assert "def acquire_connection(self, timeout):" in text
     assert QUOTED_FROM_REPOSITORY in text
-    assert estimate_max_tokens(text) <= prompt_context.TOKENS_MAX
+    assert estimate_tokens(text) <= prompt_context.TOKENS_MAX
 
 
 def test_a_task_gets_code_at_a_probability_at_which_other_prompts_get_none(shop: Engine) -> None:
@@ -147,7 +148,7 @@ def test_the_start_of_a_session_tells_what_the_repository_is(shop: Engine) -> No
         assert "make test (Makefile)" in text
         assert "src/" in text
         assert "ctx search" in text
-        assert estimate_max_tokens(text) <= tool_notes.TOKENS_MAX
+        assert estimate_tokens(text) <= tool_notes.TOKENS_MAX
 
 
 def test_rules_are_quoted_and_only_where_the_client_does_not_read_them_itself(shop: Engine) -> None:
@@ -166,7 +167,7 @@ def test_a_search_is_told_the_definition_and_the_symbols_around_its_matches(shop
     text = HookResponder().answer(shop, found)
     assert "defined: src/pool.py:6-15 class ConnectionPool" in text
     assert "src/app.py: 5 in main (4-6)" in text
-    assert estimate_max_tokens(text) <= tool_notes.TOKENS_MAX
+    assert estimate_tokens(text) <= tool_notes.TOKENS_MAX
 
 
 def test_a_search_in_one_file_is_told_its_symbols(shop: Engine) -> None:
@@ -185,7 +186,7 @@ def test_a_search_with_many_matches_stays_within_its_budget(shop: Engine) -> Non
     output = "".join(f"src/long.py:{line}:x\n" for line in range(1, 480))
     text = HookResponder().answer(shop, after(shop, "search", pattern="e", output=output))
     assert "src/long.py: 1, 2 in handle_event_0 (1-2)" in text
-    assert estimate_max_tokens(text) <= tool_notes.TOKENS_MAX
+    assert estimate_tokens(text) <= tool_notes.TOKENS_MAX
 
 
 def test_the_read_of_a_long_file_is_told_which_lines_matter_for_the_prompt(shop: Engine) -> None:

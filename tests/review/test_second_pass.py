@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.llm_endpoint import is_strict
 from context_engine.model import Finding
 from context_engine.review.finding import ReviewOptions
@@ -39,6 +38,7 @@ from context_engine.review.verdict import (
     make_result,
 )
 from context_engine.secrets import redact
+from context_engine.text import estimate_tokens
 from context_engine.text.diff_reader import parse_diff
 from context_engine.text.lines import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
@@ -218,7 +218,7 @@ def test_a_brief_is_never_too_long_and_says_what_it_left_out() -> None:
     long = ReviewedFile.of(file, None, "\n".join(lines).encode(), PARSERS)
     pending = make_pending(reviewed(), ReviewOptions(), [long], lambda text: text, ["rule"] * 50)
     text = review_brief(replace(pending, result=replace(pending.result, findings=(CHECKED,) * 50)))
-    assert estimate_max_tokens(text) <= 2_000
+    assert estimate_tokens(text) <= 2_000
     assert "[1] x.py:1-40" in text
     assert " more" in text
     across = row(file_path="x.py", start_line=39, end_line=42, quote=lines[38])

@@ -14,9 +14,9 @@ import pytest
 
 from context_engine import tools
 from context_engine.context.assist import open_runner
-from context_engine.context.budget import estimate_max_tokens
 from context_engine.context.project_knowledge import KnowledgeEntry, ProjectKnowledge
 from context_engine.engine import Engine
+from context_engine.text import estimate_tokens
 from context_engine.tools.context_tools import enhance_prompt
 from context_engine.tools.tool import Call
 from tests.support.chatting import MODEL, model_that_says, refused
@@ -79,7 +79,7 @@ def test_random_questions_keep_the_budget_show_no_line_twice_and_are_answered_al
             "min_relevance": 0,
         }
         reply = text(parcels, query, **asked)
-        assert estimate_max_tokens(reply) <= asked["token_budget"], (query, asked)
+        assert estimate_tokens(reply) <= asked["token_budget"], (query, asked)
         assert timeless(reply) == timeless(text(parcels, query, **asked))
         files = json.loads(reply)["files"]
         assert len({file["path"] for file in files}) == len(files) <= asked["max_files"]
@@ -92,7 +92,7 @@ def test_the_budget_counts_the_whole_reply_the_question_too(parcels: Engine) -> 
     query = "price of a parcel " * 220
     for shape in ("json", "markdown"):
         reply = text(parcels, query, token_budget=500, format=shape)
-        assert estimate_max_tokens(reply) <= 500
+        assert estimate_tokens(reply) <= 500
 
 
 def test_markdown_shows_the_same_files_for_reading(parcels: Engine) -> None:

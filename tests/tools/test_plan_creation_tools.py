@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from context_engine.context.budget import estimate_max_tokens
 from context_engine.engine import Engine
 from context_engine.errors import (
     AccessDenied,
@@ -23,7 +22,7 @@ from context_engine.errors import (
     NoMatch,
     StaleFile,
 )
-from context_engine.text import compact_json
+from context_engine.text import compact_json, estimate_tokens
 from context_engine.tools.edit_tools import undo_edit
 from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.plan_step_tools import execute_plan
@@ -188,7 +187,7 @@ def test_without_a_model_the_caller_hears_how_to_hand_in_changes(shop: Engine) -
     plan_id = kept(shop, *THREE)
     offered = execute(shop, plan_id=plan_id, step_number=1, assist="host")["next"]
     assert offered["arguments_template"]["step_number"] == 1
-    assert estimate_max_tokens(offered["brief"]) <= 2_000
+    assert estimate_tokens(offered["brief"]) <= 2_000
     assert execute(shop, plan_id=plan_id, step_number=1, assist="off")["next"] == "start_step 1"
 
 
@@ -248,7 +247,7 @@ def test_a_brief_and_a_schema_come_only_to_a_caller_that_asks_for_them(shop: Eng
         if is_sent:
             assert way_on["arguments_template"]["plan_id"] == json.loads(reply)["plan_id"]
             assert "shop/prices.py" in way_on["brief"]
-            assert estimate_max_tokens(way_on["brief"]) <= 2_000
+            assert estimate_tokens(way_on["brief"]) <= 2_000
 
 
 def test_a_plan_of_very_many_files_still_fits_a_reply(tmp_path: Path) -> None:
@@ -349,7 +348,7 @@ def test_a_packet_keeps_its_budget_whatever_its_files_hold(tmp_path: Path) -> No
         proofs = [{"kind": "reference", "path": path, "line": 3} for path in files]
         plan_id = kept(engine, {"files_to_modify": sorted(files), "evidence": proofs})
         (packet,) = execute(engine, plan_id=plan_id)["packets"]
-    assert estimate_max_tokens(compact_json(packet)) <= 2_000
+    assert estimate_tokens(compact_json(packet)) <= 2_000
     assert packet["files_left_out"] > 0
     assert [bool(file.get("snippets")) for file in packet["files"]].count(True) > 1
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from context_engine.context.assist import SecondPassRunner, find_problem
-from context_engine.context.budget import estimate_max_tokens
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
 from context_engine.plans.plan_diff import FieldChange, comparable_value
+from context_engine.text import estimate_tokens
 from context_engine.tools.plan_creation_tools import refine_plan
 from context_engine.tools.plan_step_tools import complete_step, start_step
 from context_engine.tools.plan_tools import compare_plan_versions, load_plan, save_plan, view_history, visualize_plan
@@ -110,7 +110,7 @@ def test_feedback_in_words_stays_open_with_a_brief_and_the_schema_of_operations(
     assert following["arguments_template"]["expected_version"] == 2
     assert "steps 2: make it nicer" in following["brief"]
     assert "2. [s2] Use it (after 1): shop/orders.py, web/bills.py" in following["brief"]
-    assert estimate_max_tokens(following["brief"]) <= 2_000
+    assert estimate_tokens(following["brief"]) <= 2_000
     assert {"add_step", "set_files"} <= set(following["schema"]["properties"]["operations"]["items"]["discriminator"]["mapping"])  # fmt: skip
     assert isinstance(told(refine_plan, shop, plan_id=plan_id, feedback="really?", assist="off")["next"], str)
 

@@ -40,14 +40,14 @@ def rows(engine: Engine, token_budget: int) -> list[dict[str, Any]]:
 
 
 def test_a_small_budget_shows_the_answering_lines_of_more_places(plant: Engine) -> None:
-    whole, *parts = rows(plant, 1_000)
+    whole, *parts = rows(plant, 800)
     assert whole["content"].count("\n") > 25
     assert len(parts) > 1
     assert all("drain_overflow" in row["content"] and row["content"].count("\n") < 15 for row in parts)
 
 
 def test_a_part_names_the_lines_of_the_whole_place(plant: Engine) -> None:
-    part = rows(plant, 1_000)[1]
+    part = rows(plant, 800)[1]
     assert part["chunk"] == "1-32"
     assert part["lines"] != part["chunk"]
 
@@ -131,6 +131,21 @@ def test_no_role_sinks_the_only_file_with_a_word(tmp_path: Path, question: str) 
     files |= {"deps/lua/lua_bit.c": 'static const Reg names[] = {{"tohex", bit_hex}};\nvoid tests_bits() {}\n'}
     with indexed(tree(tmp_path / "w", files)) as engine:
         assert "@@ deps/lua/lua_bit.c" in tools.call(engine, "search_code", {"query": question}).text[:80]
+
+
+@pytest.mark.parametrize("tool", ["search_code", "get_context"])
+@pytest.mark.parametrize("budget", [1_000, 1_200, 1_500, 1_800])
+def test_a_budget_is_spent_and_shows_no_less_than_the_beginning_of_the_default_reply(
+    stations: Engine, tool: str, budget: int
+) -> None:
+    chars = 4 * budget
+    reply, default, everything = (
+        tools.call(stations, tool, {"query": QUESTION} | asked).text
+        for asked in ({"token_budget": budget}, {}, {"token_budget": 20_000})
+    )
+    assert len(everything) > chars
+    assert 0.92 * chars <= len(reply) <= chars + 200  # the head and the notes of a search are not counted
+    assert reply.count("drain_overflow(") >= default[:chars].count("drain_overflow(")
 
 
 @pytest.mark.parametrize("asked", [{}, {"detail": "fast"}, {"token_budget": 100}, {"format": "json"}, {"top_k": 1}])
