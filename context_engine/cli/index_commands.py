@@ -62,6 +62,7 @@ def index(
             print_json(_format_report(workspace, report))
         elif not screen.is_quiet:
             _show_report(workspace, report, screen)
+        engine.memory.get_knowledge()  # the first question need not wait for it
         for what, step in engine.settings.notes():
             screen.warn("note", f"{what}. {step}")
         if engine.index.live.last_error:

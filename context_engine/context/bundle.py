@@ -88,7 +88,6 @@ HOT_FILES_MAX = 3
 EXPLAINED_FILES = 2
 """The first files, whose best place is shown with its callees, callers and tests."""
 MENTIONS_MAX = 3
-STILL_READING = "history and memories are still being read: the next call has more of them"
 COCHANGE_CONFIDENCE = 0.5
 COCHANGE_SUPPORT = 3
 """Changed together in half of a file's commits, and not by chance."""
@@ -481,7 +480,7 @@ class _BundleBuilder:
             freshness=self.found.freshness,
             sources={**self.found.sources, "history": from_history},
             absent=tuple(name for name, source in sources.items() if source is None),
-            warnings=(*self.found.warnings, *[STILL_READING] * self.team.is_partial),
+            warnings=self.found.warnings,
             reason=self.found.reason,
         )
 

@@ -170,12 +170,8 @@ Rules are those that apply to one of the files; to every file of the repository,
 
 @dataclass(frozen=True, slots=True)
 class ProjectKnowledge:
-    """What a team knows. `predict_changes` ranks the files that a task may change; without it, search ranks them.
-
-    `is_partial`: memories and history are still being read.
-    """
+    """What a team knows. `predict_changes` ranks the files that a task may change; without it, search ranks them."""
 
     history: FileHistory | None = None
     recall: Recall | None = None
     predict_changes: Callable[[Query], RankedPaths] | None = None
-    is_partial: bool = False

@@ -5,9 +5,7 @@ Discoveries are derived: they are only in the index, can be made again at any ti
 
 from __future__ import annotations
 
-import math
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -17,14 +15,12 @@ import msgspec
 from context_engine import timestamps
 from context_engine.context import KnowledgeEntry
 from context_engine.errors import InvalidArgument
-from context_engine.memory import importers
 from context_engine.memory.memories import Memories, describe_unreadable
 from context_engine.memory.memory_folder import MemoryEntry
 from context_engine.memory.memory_index import (
     IndexItem,
     IndexPage,
     Pages,
-    check_cancelled,
     compute_freshness,
     compute_score,
     take_best,
@@ -33,7 +29,7 @@ from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESUL
 from context_engine.repo import JointService, qualify_rows
 from context_engine.secrets import redact_file
 from context_engine.text import query_terms, unique
-from context_engine.timestamps import DAY_S, Now
+from context_engine.timestamps import DAY_S
 
 IMPORTERS_VERSION = b"8:"
 """Increase it when an importer finds something else: every file is then read again."""
@@ -43,9 +39,6 @@ JUDGED_MAX = 200
 IN_FILES, IN_COMMITS = "discovery", "learned"
 """Sources of the index: a page for each file, and one for the history."""
 USE_GREP = "search_text finds text; search_code finds code."
-
-Blame = Callable[[str, int], tuple[str, str] | None]
-"""Returns the commit and the day (ISO-8601) in which a line was written; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +55,12 @@ class KnowledgeResults:
 class Knowledge(JointService):
     """What is known about one workspace, or several. Thread-safe. `access` returns how much a path is used, 0 to 1."""
 
-    def __init__(self, memories: Memories, *, now: Now, access: Callable[[str], float] | None = None) -> None:
+    def __init__(self, memories: Memories, *, access: Callable[[str], float] | None = None) -> None:
         """Read nothing until it is needed."""
         self._memories = memories
         self._recall = memories.recall
-        self._now = now
         self._access = access
         self._lock = threading.Lock()
-        self._dated: dict[str, bytes] = {}  # files whose issues were dated, and the stamp they had
         self._seen: (
             tuple[tuple[list[MemoryEntry], Pages, Pages], dict[int, MemoryEntry], dict[int, KnowledgeEntry]] | None
         ) = None
@@ -90,27 +81,6 @@ class Knowledge(JointService):
         count = self._recall.refresh(source, wanted, lambda name: _encode_items(import_page(name)), cancel=cancel)
         self._recall.embed_missing()
         return count
-
-    def add_dates(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
-        """Look up when undated issues were written, file by file; return how many files were looked up in this time.
-
-        A line that is in no commit is asked for again by the next process. Raises: Cancelled, StorageBusy.
-        """
-        asked = 0
-        ends = time.monotonic() + seconds
-        for path, page in sorted(self._recall.pages(IN_FILES).items()):
-            if self._dated.get(path) == page.stamp:
-                continue
-            found = [_decode(payload) for _, payload in page.items]
-            if any(discovery.type == "issue" and not discovery.date for discovery in found):
-                check_cancelled(cancel)
-                if time.monotonic() >= ends:
-                    return asked
-                asked += 1
-                if (dated := importers.add_dates(found, blame)) != found:
-                    self._recall.put(IN_FILES, {path: (page.stamp, _encode_items(dated))})
-            self._dated[path] = page.stamp
-        return asked
 
     # -- finding --
 
@@ -138,10 +108,11 @@ class Knowledge(JointService):
         relevance = take_best(scores, JUDGED_MAX)
         access = self._percentiles({number: passing[number] for number in relevance})
         standing = self._memories.start_status_check()
+        newest = max((item.date for item in known.values()), default="")
         judged = []
         for number, share in relevance.items():
             memory = standing(entries[number]) if number in entries else None
-            judged.append(self._judge(passing[number], memory, share, access.get(number, 1.0)))
+            judged.append(_judge(passing[number], memory, share, access.get(number, 1.0), newest))
         found = [result for result in judged if sought.include_stale or result.status == "active"]
         found = [result for result in found if result.score >= sought.min_score]
         found.sort(key=lambda result: (-result.score, result.place, result.id))
@@ -209,18 +180,6 @@ class Knowledge(JointService):
                 self._damage = describe_unreadable(state[0])
             return self._seen[1:]
 
-    def _judge(
-        self, known: KnowledgeEntry, memory: MemoryEntry | None, relevance: float, access: float
-    ) -> KnowledgeEntry:
-        """Return one entry with its score. A `memory` has a status of this moment; a discovery has its own."""
-        status, why = (memory.status, memory.why) if memory else (known.status, "")
-        age_days = 0.0
-        if known.date and (at := timestamps.parse_timestamp(known.date)) is not None:
-            age_days = (self._now() - at) / DAY_S
-        fresh = compute_freshness(known.type, age_days=age_days, stale=status != "active")
-        score = compute_score(relevance, confidence=known.confidence, fresh=fresh, access=access)
-        return replace(known, score=score, status=status, why=why)
-
     def _percentiles(self, known: Mapping[int, KnowledgeEntry]) -> dict[int, float]:
         """Return for each entry the share of all entries whose files are used less; {} if use is not counted."""
         if self._access is None:
@@ -231,6 +190,22 @@ class Knowledge(JointService):
         order = sorted(used.values())
         below = {score: place for place, score in reversed([*enumerate(order)])}
         return {number: below[score] / len(order) for number, score in used.items()}
+
+
+def _judge(
+    known: KnowledgeEntry, memory: MemoryEntry | None, relevance: float, access: float, newest: str
+) -> KnowledgeEntry:
+    """Return one entry with its score. A `memory` has a status of this moment; a discovery has its own.
+
+    An entry ages as others become newer, not with the clock: the same knowledge gives the same answer.
+    """
+    status, why = (memory.status, memory.why) if memory else (known.status, "")
+    age_days = 0.0
+    if (at := timestamps.parse_timestamp(known.date)) is not None:
+        age_days = ((timestamps.parse_timestamp(newest) or at) - at) / DAY_S
+    fresh = compute_freshness(known.type, age_days=age_days, stale=status != "active")
+    score = compute_score(relevance, confidence=known.confidence, fresh=fresh, access=access)
+    return replace(known, score=score, status=status, why=why)
 
 
 def _join_results(found: Mapping[str, KnowledgeResults], limit: int) -> KnowledgeResults:

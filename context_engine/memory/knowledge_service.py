@@ -1,12 +1,11 @@
 """What one Engine knows about its repository: memories, discoveries, history, and which files are used.
 
-Memories are written and read at once. The rest is derived from files and commits in the background. An answer waits a
-moment for what is missing, then does without it and says so.
+Memories are written and read at once. The rest is derived from files and commits, in the background where there is
+time, else by the first answer that needs it.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from context_engine.context import KnowledgeEntry, ProjectKnowledge
 from context_engine.errors import BugError, Cancelled, ContextEngineError
-from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner, predict_changes, search_messages
+from context_engine.history import FileHistory, HistoryFile, HistoryMiner, predict_changes, search_messages
 from context_engine.index import IndexService, StaticEncoder
 from context_engine.memory import importers
 from context_engine.memory.knowledge import IN_COMMITS, IN_FILES, Knowledge
@@ -35,12 +34,6 @@ if TYPE_CHECKING:
     from context_engine.storage import SharedRecords
 
 MEMORIES = "memories"
-WAIT_S = 3.0
-"""Wait of an answer for what was never derived here: one second for 5,000 files, three for 20,000 commits; once."""
-MOMENT_S = 0.3
-"""Wait of an answer for what follows from the last edit, some 10 ms of work."""
-DATES_S = 0.5
-"""Time for dates of issues before the first answer, enough for all issues of a small repository."""
 CLOSE_WAIT_S = 10.0
 """A running git process is waited for; it has a time limit of its own."""
 
@@ -48,8 +41,9 @@ CLOSE_WAIT_S = 10.0
 class KnowledgeService(JointService):
     """The knowledge of one Engine. Thread-safe; nothing is opened before it is needed.
 
-    One thread of low priority derives the history, then discoveries in files and commits, then dates of issues. It
-    starts with the first question, and runs again when the head moves or files are indexed.
+    Before an answer the history and the discoveries in files and commits are brought up to date, so that the same index
+    gives the same answer. That takes a second for 5,000 files and three for 20,000 commits, once, then some 10 ms after
+    an edit.
     """
 
     def __init__(
@@ -83,19 +77,14 @@ class KnowledgeService(JointService):
         }
         linked = LinkedFiles(root, symbols.outline)
         self.memories = Memories(shelves, linked, recall, now=now, redact_text=redactor.redact)
-        self.knowledge = Knowledge(self.memories, now=now, access=lambda path: access.ranking_scores().get(path, 0.0))
-        self._blame = Blame(git)
+        self.knowledge = Knowledge(self.memories, access=lambda path: access.ranking_scores().get(path, 0.0))
         self._miner: HistoryMiner | None = None
         self._history: FileHistory | None = None
         self._history_head = ""  # the head that `_history` is of
-        self._changed = threading.Condition()
-        self._wanted = False  # somebody asked since the thread last began
-        self._works = False
-        self._is_behind = True  # something is not read yet; dates do not count
-        self._is_there = False  # everything was read once
+        self._reading = threading.Lock()
+        self._read: tuple[str, object] | None = None  # the head and the version of the index, as they were read
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
-        self._interrupt = threading.Event()  # dates are left alone: there is something to read, or an end
         self._problem: ContextEngineError | None = None
 
     @classmethod
@@ -108,25 +97,22 @@ class KnowledgeService(JointService):
 
     # -- what is known --
 
-    def get_project_knowledge(self, wait_s: float = WAIT_S) -> ProjectKnowledge:
-        """Return what is known at this moment, for bundles and prompts.
-
-        Wait up to `wait_s` for what was never derived here; what is missing then is said by `is_partial`.
-        """
-        are_fresh = [one._wait_until_fresh(wait_s) for one in self.members.values()]
+    def get_project_knowledge(self) -> ProjectKnowledge:
+        """Return what is known, for bundles and prompts."""
+        knowledge = self.get_knowledge()
         history = self._history or None  # an empty one says nothing
         predict = partial(self._predict_files, history) if history else None
-        return ProjectKnowledge(history, self.knowledge.recall, predict, is_partial=not all(are_fresh))
+        return ProjectKnowledge(history, knowledge.recall, predict)
 
     def history(self) -> FileHistory | None:
-        """Return the history of the head after a moment's wait; None if there is none, or it is still being read."""
-        self._wait_until_fresh()
+        """Return the history of the head; None if there is none."""
+        self._catch_up()
         return self._history or None
 
     def get_knowledge(self) -> Knowledge:
-        """Return the knowledge, after a moment's wait for what was never derived here."""
+        """Return the knowledge of everything that is indexed and committed."""
         for one in self.members.values():
-            one._wait_until_fresh()
+            one._catch_up()
         return self.knowledge
 
     def _predict_files(self, history: FileHistory, query: Query) -> Sequence[tuple[str, float]]:
@@ -138,94 +124,57 @@ class KnowledgeService(JointService):
         """Forget which files are used. Memories stay."""
         self._access.clear()
 
-    # -- the thread --
+    # -- catching up --
 
     def start(self) -> None:
-        """Derive everything in the background, for the first time or again."""
-        with self._changed:
-            if self._stop.is_set():
-                return
-            self._wanted = self._is_behind = True
-            self._interrupt.set()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="ctx-learning", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
+        """Derive in the background what the next answer would wait for."""
+        if not self._reading.locked():
+            self._thread = threading.Thread(target=self._catch_up_unheard, name="ctx-learning", daemon=True)
+            self._thread.start()
 
     def wake(self) -> None:
-        """Derive again after an index run, if the first question was asked."""
-        if self._thread is not None:
+        """Derive again after an index run, if anything was derived before."""
+        if self._read is not None:
             self.start()
 
     def run_to_end(self) -> None:
-        """Derive everything, and wait for it. Raises: StorageBusy, or the error that stopped it."""
-        self.start()
-        with self._changed:
-            self._changed.wait_for(lambda: not (self._wanted or self._works))
+        """Derive everything, also what failed before. Raises: StorageBusy, or the error that stopped it."""
+        self._read = None
+        self._catch_up()
         if self._problem is not None:
             raise self._problem
 
     def close(self) -> None:
         """Stop the thread, and close the files."""
-        with self._changed:
-            self._stop.set()
-            self._interrupt.set()
-            self._changed.notify_all()
+        self._stop.set()
         if self._thread is not None:
             self._thread.join(CLOSE_WAIT_S)
         self._access.close()
         self.memories.recall.close()
 
-    def _wait_until_fresh(self, most_s: float = WAIT_S) -> bool:
-        """Wait a moment for what is not read yet; up to `most_s` the first time, and when the head has moved.
-
-        Return whether everything is read.
-        """
-        seconds = MOMENT_S
-        if not self._is_there or self._head() != self._history_head:
-            self.start()
-            seconds = most_s
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._is_behind, min(seconds, most_s))
-
-    def _run(self) -> None:
+    def _catch_up_unheard(self) -> None:
         lower_thread_priority()
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._wanted or self._stop.is_set())
-                if self._stop.is_set():
-                    return
-                self._wanted, self._works = False, True
-                self._interrupt.clear()
-            self._work()
+        self._catch_up()
 
-    def _work(self) -> None:
-        """Read, then look up dates. An error is kept for `run_to_end`; the next wake tries again."""
-        self._problem = None
-        try:
+    def _catch_up(self) -> None:
+        """Derive what is new. An error is kept for `run_to_end`; it is tried again when something has changed."""
+        with self._reading:
+            head, snapshot = self._head(), self._index.live.snapshot()
+            version = snapshot and (snapshot.generation, snapshot.epoch)
+            if self._read == (head, version) or self._stop.is_set():
+                return
+            self._read, self._problem = (head, version), None
             try:
-                self._read_history()
-                self._read_discoveries()
-                self._add_dates(DATES_S)
-                self._is_there = self._is_there or self._is_indexed()
-            finally:
-                with self._changed:
-                    self._is_behind = self._wanted
-                    self._changed.notify_all()
-            self._add_dates(math.inf)
-        except Cancelled:
-            pass
-        except ContextEngineError as error:
-            self._problem = error
-        except Exception as error:  # noqa: BLE001 - a thread has no caller
-            self._problem = BugError(f"nothing could be derived: {type(error).__name__}: {error}")
-        finally:
-            with self._changed:
-                self._works = False
-                self._changed.notify_all()
+                self._read_history(head)
+                self._read_discoveries(head)
+            except Cancelled:
+                pass
+            except ContextEngineError as error:
+                self._problem = error
+            except Exception as error:  # noqa: BLE001 - an answer does without
+                self._problem = BugError(f"nothing could be derived: {type(error).__name__}: {error}")
 
-    def _read_history(self) -> None:
-        head = self._head()
+    def _read_history(self, head: str) -> None:
         if head == self._history_head and self._history is not None:
             return
         if self._miner is None:
@@ -241,10 +190,9 @@ class KnowledgeService(JointService):
         self._access.follow_renames(history.map_renames)
         self._history, self._history_head = history, head
 
-    def _read_discoveries(self) -> None:
+    def _read_discoveries(self, head: str) -> None:
         """Derive discoveries from files and from commit messages."""
-        head = self._head()
-        if self._is_indexed():
+        if self._index.live.snapshot() is not None:
             stamps = {path: state.sha256 for path, state in self._index.store.files().items()}
             self.knowledge.refresh(IN_FILES, stamps, lambda path: self._import_file(path, head), cancel=self._stop)
         if head:
@@ -266,17 +214,9 @@ class KnowledgeService(JointService):
             replace(one, subject=clean(one.subject), body=clean(one.body)) for one in messages
         )
 
-    def _add_dates(self, seconds: float) -> None:
-        """Look up when issues were written: one process for each file, for which no answer waits."""
-        if self._history_head:
-            self.knowledge.add_dates(self._blame, seconds=seconds, cancel=self._interrupt)
-
     def _head(self) -> str:
         head = self._git.head()
         return (head.commit if head else None) or ""
-
-    def _is_indexed(self) -> bool:
-        return self._index.live.snapshot() is not None
 
 
 def _build_embedder(encoder: StaticEncoder | None) -> TextEmbedder | None:

@@ -1,6 +1,5 @@
 """Tools that prepare a task: a bundle of the code to read first, and a prompt with its references resolved."""
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -61,10 +60,6 @@ if TYPE_CHECKING:
 QUERY_CHARS_MIN = 3
 ORIGINAL_CHARS_MAX = 2_000
 """Of the user's prompt in the field `original`."""
-KNOWLEDGE_WAIT_S = 0.3
-"""Longest wait of a bundle for history and memories that were never read: its code matters more."""
-MS_MAX = 99_999
-"""Counted instead of the time taken, so that the token count does not depend on it."""
 
 
 @tool(
@@ -98,12 +93,11 @@ def get_context(
     """
     if len(query.strip()) < QUERY_CHARS_MIN:
         raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
-    began = time.perf_counter()
-    team = engine.memory.get_project_knowledge(KNOWLEDGE_WAIT_S)
+    team = engine.memory.get_project_knowledge()
     chars_max = engine.settings.result_chars_max
     write = render_bundle_json if format == "json" else render_bundle_markdown
     shown_query = shorten_line(query, 0, token_budget * CHARS_PER_TOKEN // 10)  # the caller knows the rest
-    meta = ReplyMeta(shown_query, token_budget, token_budget, MS_MAX)
+    meta = ReplyMeta(shown_query, token_budget, token_budget)
     counted: list[tuple[Bundle, int]] = []
 
     def excess(candidate: "Bundle") -> int:
@@ -131,8 +125,7 @@ def get_context(
         for snippet in file.snippets:
             call.shown.add(file.path, snippet.span.first, snippet.text)
     tokens = counted[0][1] if counted[0][0] is best else estimate_tokens(redact(write(best, meta)).text)
-    ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
-    return Reply(write(best, meta._replace(tokens=tokens, ms=ms)))
+    return Reply(write(best, meta._replace(tokens=tokens)))
 
 
 @tool(touches="nothing", instead="get_context")
@@ -247,12 +240,11 @@ def count_model_tokens(climbed: SecondPassResult) -> dict[str, int]:
 
 
 class ReplyMeta(NamedTuple):
-    """Facts about the reply itself: the question, the token budget, the tokens used, the time taken."""
+    """Facts about the reply itself: the question, the token budget, the tokens used."""
 
     query: str
     budget: int
     tokens: int
-    ms: int
 
 
 def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
@@ -272,7 +264,6 @@ def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
         "total_tokens": meta.tokens,
         "token_budget": meta.budget,
         "truncated": bool(left_out),
-        "search_ms": meta.ms,
         **pick_fields(bundle, "engine freshness"),
         "sources": dict(bundle.sources),
     }

@@ -1,6 +1,5 @@
 """Tools that create plans from the facts of the repository, and refine them."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -70,7 +69,7 @@ def create_plan(
     from context_engine.plans import PlanRequest, SaveOptions
 
     saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id)
-    began, improved = time.perf_counter(), SecondPassResult("host")
+    improved = SecondPassResult("host")
     factory = engine.plans.factory
     if draft is not None:
         made = factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
@@ -102,7 +101,7 @@ def create_plan(
     def describe() -> Mapping[str, Any]:
         return {"planning_context": _context_row(made)} if made.base else {}
 
-    return _write_reply(engine, made, improved, fields, describe, meta, began=began, detail=detail)
+    return _write_reply(engine, made, improved, fields, describe, meta, detail=detail)
 
 
 def _improve(
@@ -178,7 +177,6 @@ def _write_reply(
     describe: "Callable[[], Mapping[str, Any]]",
     meta: Mapping[str, Any],
     *,
-    began: float,
     detail: bool,
 ) -> Reply:
     """Return what the caller needs to go on; with `detail` also the details, and the plan as far as it fits.
@@ -200,9 +198,8 @@ def _write_reply(
             version = made.saved.version
             saved |= {"plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
             saved |= drop_empty({"unchanged": made.saved.unchanged or None})
-        ms = round((time.perf_counter() - began) * 1_000)
         model = count_model_tokens(improved)
-        full_meta = drop_empty({**meta, "ms": ms, "assist_used": improved.used, "model": model})
+        full_meta = drop_empty({**meta, "assist_used": improved.used, "model": model})
         reply |= {"validation": validation, **describe(), "meta": full_meta, "persistence": saved}
         fit_rows(reply, (chars_max - NOTE_CHARS) // 2)
         reply |= fit_plan(made.plan, chars_max - NOTE_CHARS - reply_size(compact_json(reply)))
@@ -233,7 +230,7 @@ def refine_plan(
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
-    began, improved = time.perf_counter(), SecondPassResult("host" if draft is not None else "none")
+    improved = SecondPassResult("host" if draft is not None else "none")
     made = engine.plans.factory.refine(
         plan_id.strip(),
         plan=current_plan,
@@ -261,7 +258,7 @@ def refine_plan(
         return details | {"open_feedback": list(made.plan.open_feedback)}
 
     fields = _revision_row(made) | {"next": _next_of_revision(made, improved, assist)}
-    return _write_reply(engine, made, improved, fields, describe, {"tool": "refine_plan"}, began=began, detail=detail)
+    return _write_reply(engine, made, improved, fields, describe, {"tool": "refine_plan"}, detail=detail)
 
 
 def _accept_operations(

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.context import KnowledgeEntry
 from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
-from context_engine.memory.knowledge import KnowledgeResults
+from context_engine.memory.knowledge import IN_COMMITS, KnowledgeResults
 from context_engine.memory.memory_index import TextEmbedder, compute_freshness, fuse_scores, take_best
 from context_engine.memory.memory_requests import KnowledgeQuery, MemoryDraft
 from tests.support.remembering import Remembering
@@ -44,7 +45,7 @@ def places(found: KnowledgeResults) -> list[str]:
 
 def test_questions_are_answered_by_what_the_repository_says_of_itself(here: Remembering) -> None:
     assert places(ask(here, "how do we count money"))[0] == "docs/adr/0003-cents.md:5@c0ffeec0ffee"
-    assert places(ask(here, "known issues with tokens"))[0] == "src/auth/login.py:1@b1a3e"
+    assert places(ask(here, "known issues with tokens"))[0] == "src/auth/login.py:1@c0ffeec0ffee"
     assert places(ask(here, "where to round amounts"))[0] == "AGENTS.md:3@c0ffeec0ffee"
 
 
@@ -62,13 +63,15 @@ def test_a_refresh_can_be_cancelled_and_goes_on_later(here: Remembering) -> None
     with pytest.raises(Cancelled):
         here.learn({"b.py": "# TODO: go on here"}, stop)
     assert here.learn({"b.py": "# TODO: go on here"}) == 1
-    assert places(ask(here, "go on")) == ["b.py:1@b1a3e"]
+    assert places(ask(here, "go on")) == ["b.py:1@c0ffeec0ffee"]
 
 
 def test_filters_come_before_the_ranking_and_work_together(here: Remembering) -> None:
     assert {each.type for each in ask(here, "amounts", type="issue").results} == {"issue"}
-    assert places(ask(here, "amounts tokens", module="auth")) == ["src/auth/login.py:1@b1a3e"]
-    assert places(ask(here, "amounts tokens", module="src/billing", type="issue")) == ["src/billing/tax.py:2@b1a3e"]
+    assert places(ask(here, "amounts tokens", module="auth")) == ["src/auth/login.py:1@c0ffeec0ffee"]
+    assert places(ask(here, "amounts tokens", module="src/billing", type="issue")) == [
+        "src/billing/tax.py:2@c0ffeec0ffee"
+    ]
     assert ask(here, "amounts", module="auth", type="rule").total == 0
     best = ask(here, "amounts", type="issue").results[0]
     assert best.score > 0.7  # by the scale of what passed, not of all
@@ -165,12 +168,21 @@ def test_bundles_and_prompts_get_what_still_holds_about_a_text_of_any_length(her
     assert here.knowledge.recall("ab", 3) == []
 
 
-def test_issues_fade_and_rules_do_not(here: Remembering) -> None:
-    now = {each.place: each.score for each in ask(here, "amounts", limit=20).results}
-    here.at("2027-05-20T12:00:00Z")  # 180 days on
-    later = {each.place: each.score for each in ask(here, "amounts", limit=20).results}
-    assert later["src/billing/tax.py:2@b1a3e"] == pytest.approx(now["src/billing/tax.py:2@b1a3e"] / 2)
-    assert later["AGENTS.md:3@c0ffeec0ffee"] == now["AGENTS.md:3@c0ffeec0ffee"]
+def test_issues_fade_as_others_come_and_not_by_the_clock(here: Remembering) -> None:
+    issue = KnowledgeEntry(
+        "dis_1", "issue", "Fix refunds", "Refunds were wrong.", "git", commit="abc", date="2026-11-01"
+    )
+
+    def scores() -> dict[str, float]:
+        here.knowledge.refresh(IN_COMMITS, {"history": b"1"}, lambda _: [issue])
+        return {each.id: each.score for each in ask(here, "refunds of amounts", limit=20, min_score=0.01).results}
+
+    before = scores()
+    here.at("2029-01-01T12:00:00Z")
+    assert scores() == before
+    here.at("2027-04-30T00:00:00Z")  # 180 days on
+    here.memories.add(MemoryDraft("facts", "The shop is closed."))
+    assert scores() == before | {"dis_1": pytest.approx(before["dis_1"] / 2)}
 
 
 def test_what_is_used_counts_a_little_more(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import pytest
 from mcp import Client
 
 from context_engine import tools
-from context_engine.context.bundle import STILL_READING
 from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
@@ -120,29 +119,6 @@ def test_a_bundle_holds_what_changes_together_what_is_remembered_and_what_was_de
     assert not [each for each in told.get("warnings", []) if "history" in each]
 
 
-def test_a_bundle_does_not_wait_for_a_history_that_is_being_read(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read_history, go_on = HistoryMiner.mine, threading.Event()
-
-    def read_late(*parts: Any, **options: Any) -> Any:
-        go_on.wait(60)
-        return read_history(*parts, **options)
-
-    monkeypatch.setattr(HistoryMiner, "mine", read_late)
-    try:
-        early = ask(engine, "get_context_for_prompt", query="compute the amount of an invoice")
-        assert early["files"][0]["path"] == "src/invoice.py"
-        assert early["warnings"] == [STILL_READING]
-        assert early["metadata"]["absent"] == ["history"]
-    finally:
-        go_on.set()
-    engine.memory.run_to_end()
-    later = ask(engine, "get_context_for_prompt", query="compute the amount of an invoice")
-    assert "warnings" not in later
-    assert later["hints"]
-
-
 # -- use --------------------------------------------------------------------------------------------------------------
 
 
@@ -186,6 +162,44 @@ def test_a_bundle_for_a_plan_holds_what_its_current_step_needs(engine: Engine) -
     assert told["query"] == "what is next"
     with pytest.raises(PlanNotFound):
         ask(engine, "get_context_for_prompt", query="what is next", plan_id="nope")
+
+
+QUESTION = "round the amount of an invoice"
+ASKED = (
+    ("search_code", {"query": QUESTION, "token_budget": 500}),
+    ("get_context", {"query": QUESTION, "token_budget": 500}),
+    ("get_context", {"query": QUESTION, "format": "json"}),
+    ("enhance_prompt", {"prompt": QUESTION, "mode": "rich"}),
+    ("create_plan", {"task": QUESTION, "auto_save": False}),
+)
+
+
+def test_the_same_question_of_the_same_index_gives_the_same_bytes(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of the first answer, when the history is read slowly, later, in another order, and by another clock."""
+    mine = HistoryMiner.mine
+
+    def mine_slowly(*parts: Any, **options: Any) -> Any:
+        time.sleep(0.5)
+        return mine(*parts, **options)
+
+    monkeypatch.setattr(HistoryMiner, "mine", mine_slowly)
+    seen: dict[str, set[str]] = {}
+    for opened in range(4):
+        monkeypatch.setenv("CTX_FAKE_NOW", f"{2027 + opened}-05-05")
+        with indexed(shop, cache_folder=tmp_path / f"cache{opened // 2}") as engine:  # one is new, the next known
+            if opened % 2:
+                engine.start_background_work(0)
+                engine.watch()
+                engine.memory.run_to_end()
+            for tool, arguments in ASKED[:: -1 if opened % 3 else 1]:
+                for _ in range(2):
+                    text = tools.call(engine, tool, arguments).text
+                    if tool == "create_plan":  # ids are new
+                        text = json.dumps(json.loads(text)["planning_context"])
+                    seen.setdefault(f"{tool} {arguments}", set()).add(text)
+    assert [name for name, texts in seen.items() if len(texts) > 1] == []
 
 
 # -- use --

@@ -56,7 +56,7 @@ class Remembering:
         unused: Any = None  # outlines need no index
         linked = LinkedFiles(Root(root), SymbolService(Root(root), unused, parses, unused).outline)
         self.memories = Memories(shelves, linked, self.recall, now=self.now)
-        self.knowledge = Knowledge(self.memories, now=self.now, access=access)
+        self.knowledge = Knowledge(self.memories, access=access)
         self.memory = self
         self.settings = SimpleNamespace(result_chars_max=36_000)
 
@@ -70,9 +70,7 @@ class Remembering:
             return import_file(path, files[path], commit="c0ffee" * 7)
 
         stamps = {path: str(hash(text)).encode() for path, text in files.items()}
-        count = self.knowledge.refresh(IN_FILES, stamps, read, cancel=cancel)
-        self.knowledge.add_dates(lambda _, __: ("b1a3e", "2026-11-01"))
-        return count
+        return self.knowledge.refresh(IN_FILES, stamps, read, cancel=cancel)
 
     def _shelf(self, scope: str, home: Path, shown: str, shared_records: SharedRecords | None = None) -> MemoryFolder:
         return MemoryFolder(
