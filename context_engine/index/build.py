@@ -174,11 +174,11 @@ class IndexBuilder:
         with self._store.writer() as writer:
             self._merge(writer, 0, SEGMENTS_MAX)
 
-    def find_stale_files(self) -> frozenset[str]:
-        """Return the files that differ from the index by name, size or time. None of them is opened."""
+    def find_stale_files(self) -> tuple[frozenset[str], int]:
+        """Return the files that differ from the index by name, size or time, and how many there are; none is opened."""
         seen = _sizes_and_times(self._walk())
         changes = compare_files(self._store.files(), seen, self._store.skipped_states())
-        return frozenset((*changes.added, *changes.suspect, *changes.removed))
+        return frozenset((*changes.added, *changes.suspect, *changes.removed)), len(seen)
 
     # -- the steps --
 

@@ -2,12 +2,11 @@
 
 A query never waits for a long run. Before an answer the index is compared with the workspace: by the watcher's list, or
 by a scan of sizes and times where a watcher does not hear every change at once. A few edited files get a moment to be
-indexed. The answer names the rest, and says how long ago the files were looked at if that was not for this answer.
+indexed. The answer names the rest, and says if the files were not looked at for it.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +29,10 @@ FIRST_POLL_S = 0.01
 INLINE_FILES_MAX = 8
 EDITS_WAIT_S = 5.0
 """How long a full run waits for the thread that is indexing a few edits; it never waits for another full run."""
-QUICK_SCAN_S = 0.1
-"""A scan that takes no longer, of some 5,000 files, precedes every answer."""
+QUICK_SCAN_FILES = 5_000
+"""A scan of no more files, of 0.1 s, precedes every answer."""
 SWEEP_REST_FACTOR = 20
-"""After a longer scan there is no other for twenty times its duration: at most 5 % of the time is spent on these."""
+"""After a scan of more files there is no other for twenty times its duration: at most 5 % of the time goes there."""
 WATCHED_REST_S = 30.0
 """Watchers do not hear what is written through a mapping of memory: an occasional scan finds it."""
 FULL_RUN_FILES = 200
@@ -167,15 +166,15 @@ class LiveIndex:
     def scan(self) -> None:
         """Scan the workspace now."""
         before, began = self._reports, time.monotonic()
-        found = self._builder.find_stale_files()
+        found, seen = self._builder.find_stale_files()
         ended = time.monotonic()
         with self._lock:
             reported_since = {path: report for path, report in self._stale.items() if report > before}
             self._reports += 1
             self._stale = dict.fromkeys(found, self._reports) | reported_since
             self._scanned_at = ended
-            is_slow = ended - began > QUICK_SCAN_S
-            self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR * is_slow)
+            is_large = seen > QUICK_SCAN_FILES
+            self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR * is_large)
 
     @property
     def progress(self) -> Progress | None:
@@ -196,7 +195,7 @@ class LiveIndex:
     def describe_freshness(self) -> str:
         """Return a phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`.
 
-        `fresh 4 s ago` in a large tree of which no watcher reports every edit, until it is looked at again.
+        `fresh when last looked at` in a large tree of which no watcher reports every edit.
         """
         progress = self.progress
         if progress is not None and progress.total:
@@ -207,10 +206,9 @@ class LiveIndex:
             count = len(self._stale)
         if count:
             return f"{count} file{'s' * (count != 1)} edited since index"
-        age_s = time.monotonic() - self._scanned_at
-        if self._looked or age_s <= self._rest_least_s:
+        if self._looked or time.monotonic() - self._scanned_at <= self._rest_least_s:
             return "fresh"
-        return f"fresh {math.ceil(age_s)} s ago"
+        return "fresh when last looked at"
 
     # -- bringing it up to date --
 
