@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import apsw
 
@@ -22,7 +22,7 @@ from context_engine.storage import CacheDatabase, transaction
 AccessKind = Literal["read", "fragment", "edit"]
 ACCESS_WEIGHTS: Mapping[AccessKind, float] = {"read": 1.0, "fragment": 0.5, "edit": 3.0}
 HALF_LIFE_S = 7 * 86_400
-"""What was read last week is half as likely to matter as what was read today."""
+"""What was read a week before the last access is half as likely to matter; the same accesses always count the same."""
 HALF_SCORE_STRENGTH = 3.0
 """The strength of a score of 0.5: an edit, or three reads."""
 BOOST_MAX = 0.15
@@ -32,8 +32,6 @@ FLUSH_S = 2.0
 """Events wait this long for others, but not more than `EVENTS_MAX` of them."""
 ROWS_MAX = 50_000
 """Files of many years; beyond it those that were not used for the longest time are deleted."""
-RANKING_KEPT_S = 60.0
-"""How long a ranking uses the same scores: the order of hits does not change when a question is repeated at once."""
 SCHEMA_VERSION = 2
 
 _TABLES = """
@@ -65,6 +63,7 @@ class AccessCounter(NamedTuple):
 
 
 Counters = dict[str, AccessCounter]
+Result = TypeVar("Result")
 
 
 def _add(counters: Counters, added: Mapping[str, AccessCounter]) -> None:
@@ -99,7 +98,8 @@ class FileUsage:
         self._waiting: Counters = {}
         self._events = 0
         self._timer: threading.Timer | None = None
-        self._ranking_scores: tuple[float, Mapping[str, float]] = (-RANKING_KEPT_S, {})
+        self._changes = 0  # of this process
+        self._scored: tuple[tuple[int, object], Mapping[str, float]] = ((0, None), {})
 
     def note(self, path: str, kind: AccessKind) -> None:
         """Count an access to a file, in microseconds. A name that is not text cannot be stored."""
@@ -108,6 +108,7 @@ class FileUsage:
         with self._lock:
             _add(self._waiting, {path: AccessCounter(ACCESS_WEIGHTS[kind], self._clock(), 1)})
             self._events += 1
+            self._changes += 1
             if self._timer is None:
                 self._timer = threading.Timer(FLUSH_S, self.flush)
                 self._timer.daemon = True
@@ -139,14 +140,15 @@ class FileUsage:
 
         with self._disk:
             self._change(move)
+        self._changes += 1
 
     def clear(self) -> None:
         """Delete all counters, also on the disk."""
-        self._ranking_scores = (-RANKING_KEPT_S, {})
         with self._disk:
             self._take_waiting()
             if self._database.is_created:
                 self._change(lambda db: db.execute("DELETE FROM access"))
+        self._changes += 1
 
     def close(self) -> None:
         """Write the waiting events and close the file; nothing is counted after that."""
@@ -156,23 +158,25 @@ class FileUsage:
             self._database.close()
 
     def counters(self) -> Counters:
-        """Return the counter of each accessed file as of now, with the waiting events."""
-        known: Counters = {}
-        with self._disk, self._record_problem():
-            if self._enabled and self._database.is_created:
-                known = self._database.run(_read)
+        """Return the counter of each accessed file as of the last access, with the waiting events."""
+        known = self._ask(_read) or {}
         with self._lock:
             _add(known, self._waiting)
-        now = self._clock()
-        return {path: counter.decay_to(now) for path, counter in known.items()}
+        last = max((counter.at for counter in known.values()), default=0.0)
+        return {path: counter.decay_to(last) for path, counter in known.items()}
 
     def ranking_scores(self) -> Mapping[str, float]:
-        """Return how much each file is used, 0 to 1, as rankings count it; the same object for a minute."""
-        computed_at, scores = self._ranking_scores
-        if time.monotonic() - computed_at >= RANKING_KEPT_S:
-            scores = {path: score(counter.strength) for path, counter in self.counters().items()}
-            self._ranking_scores = time.monotonic(), scores
-        return scores
+        """Return how much each file is used, 0 to 1, as rankings count it; the same object until the next access."""
+        state = self._changes, self._ask(lambda db: db.pragma("data_version"))  # the writes of other processes
+        if self._scored[0] != state:
+            self._scored = state, {path: score(counter.strength) for path, counter in self.counters().items()}
+        return self._scored[1]
+
+    def _ask(self, read: Callable[[apsw.Connection], Result]) -> Result | None:
+        with self._disk, self._record_problem():
+            if self._enabled and self._database.is_created:
+                return self._database.run(read)
+        return None
 
     def _take_waiting(self) -> Counters:
         with self._lock:

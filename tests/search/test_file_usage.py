@@ -74,16 +74,18 @@ def total(events: Sequence[AccessCounter]) -> AccessCounter:
 # -- counting ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_read_counts_and_halves_in_a_week(file: Path, clock: Clock) -> None:
-    counted = FileUsage(file, clock=clock)
+def test_a_read_counts_and_halves_in_a_week_of_use(file: Path, clock: Clock) -> None:
+    counted, other = FileUsage(file, clock=clock), FileUsage(file, clock=clock)
     counted.note("a.py", "read")
+    scores = counted.ranking_scores()
     counted.flush()
-    before = strength(counted, "a.py")
     clock.now += HALF_LIFE_S
-    assert before == 1.0
+    assert counted.ranking_scores() == scores == {"a.py": 0.25}, "a week in which nothing is read changes nothing"
+    other.note("b.py", "read")
+    other.close()
     assert strength(counted, "a.py") == pytest.approx(0.5, abs=1e-9)
-    assert counted.ranking_scores() == {"a.py": pytest.approx(0.5 / 3.5, abs=1e-9)}
-    assert counts(counted) == {"a.py": 1}
+    assert counted.ranking_scores() == {"a.py": pytest.approx(0.5 / 3.5, abs=1e-9), "b.py": 0.25}
+    assert counts(counted) == {"a.py": 1, "b.py": 1}
     counted.close()
 
 
@@ -118,6 +120,7 @@ def test_what_was_counted_survives_a_restart(file: Path, clock: Clock) -> None:
     counted.close()
     clock.now += HALF_LIFE_S
     again = FileUsage(file, clock=clock)
+    again.note("b.py", "read")
     assert strength(again, "größe.py") == pytest.approx(1.5)
     again.close()
 
