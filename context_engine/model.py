@@ -331,7 +331,7 @@ class Answer:
     near_tags: tuple[str, ...]  # known tags close to an unknown one that was asked for
     weakness: str = ""  # why `hits` are few and probably about something else; "" when they are not
     probability: float = 0.0  # that `hits` have what was asked for, 0-1; 0 where it is not known
-    missing: str = ""  # why vectors of the provider that the user chose took no part; "" when they did
+    missing: str = ""  # why vectors of the provider that the user chose took no part, or not all of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def locate_files(
         engine=answer.engine,
         freshness=answer.freshness,
         sources=_count_kinds(kind for path, _ in shown for hit in by_path.get(path, ()) for kind in _signal_kinds(hit)),
-        warnings=(answer.weakness,) if is_weak else (),
+        warnings=tuple(filter(None, (answer.weakness, answer.missing))),
         reason=answer.reason,
         next_files=tuple(path for path, _ in others)[:NEXT_FILES],
         best=BestHit(str(hits[0].chunk.path), hits[0].score, is_weak, hits[0].chance) if hits else BestHit(),

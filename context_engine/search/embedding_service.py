@@ -1,7 +1,8 @@
 """The vectors of one Engine: the static ones in its index, and those of a provider that the user chose.
 
 Vectors of a provider are made by `ctx index --embed` or by one thread, and stored by the hash of their text. Until
-nearly all chunks have one, and while the provider fails, an answer does without and says so; it never waits for them.
+nearly all chunks have one, and while the provider fails, an answer does without; it never waits for them, and says if
+any are missing.
 """
 
 from __future__ import annotations
@@ -94,16 +95,17 @@ class EmbeddingService:
                 raise self._problem
             provider = self._open()
             vectors = provider.vectors_of(view.snapshot)
+            name = provider.embedder.name
+            missing = f"not every chunk has a vector of {name} yet: ctx index --embed makes the rest"
             if vectors.share >= NEARLY_ALL:
-                return _compare(view, vectors, provider.embed_query(text), allowed), ""
+                return _compare(view, vectors, provider.embed_query(text), allowed), missing * (vectors.share < 1)
         except ContextEngineError as error:
             if self._thread is not None:  # it tries again, and no other answer waits meanwhile
                 self._problem = error
                 self.wake()
             return None, f"{self._config.provider} took no part: {error.message}"
         self.wake()
-        name = provider.embedder.name
-        return None, f"{vectors.share:.0%} of the chunks have a vector of {name}: ctx index --embed makes the rest"
+        return None, f"{missing}, which take no part until then"
 
     # -- making vectors --
 
