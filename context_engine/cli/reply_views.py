@@ -16,8 +16,8 @@ from context_engine.cli.screens import Part, Screen, one_line
 from context_engine.cli.tool_commands import ShownReply, call_for_text, exit_code_of
 from context_engine.text import escape_controls, format_count, make_slugs, short_id
 
-SEARCH_HITS_MAX, ROWS_MAX = 50, 200
-"""The largest --limit of a search, and of lists."""
+ROWS_MAX = 200
+"""The largest --limit of a list."""
 STATUS_STYLES = {
     "executing": "blue", "completed": "green", "failed": "red", "stalled": "red", "damaged": "red", "invalid": "red",
     "needs_clarification": "yellow", "stale": "yellow", "approved": "cyan", "active": "green",
@@ -114,8 +114,6 @@ def show_hits(shown: ShownReply) -> int:
         if row.get(label):
             screen.warn(label, row[label])
     note_freshness(row["freshness"], screen)
-    if len(row["results"]) < row["total"]:
-        screen.note(describe_rest(len(row["results"]), row["total"], SEARCH_HITS_MAX))
     return exit_code_of(row)
 
 

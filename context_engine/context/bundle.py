@@ -152,10 +152,8 @@ class ExternalMention(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """What was found and is not shown: places, extra rows, the next files, and unreadable files with the reason."""
+    """What was found and is not shown: the next files, and unreadable files with the reason."""
 
-    places: int
-    rows: int
     files: tuple[str, ...]
     unreadable: tuple[str, ...]
 
@@ -194,7 +192,7 @@ def build_bundle(
         except CallError as error:
             unreadable.append(f"{file.path}: {error.message}")
     extras = list(_list_extras(opened, workspace, team, request))
-    builder = _BundleBuilder(found, opened, team, len(extras), tuple(unreadable), request.shown)
+    builder = _BundleBuilder(found, opened, team, tuple(unreadable), request.shown)
     room = -excess(builder.build(()))
     prices = [_price_file(file) for file in opened]
     stems = extract_stems(request.text)
@@ -456,7 +454,6 @@ class _BundleBuilder:
     found: GatheredFiles
     opened: Sequence[_OpenedFile]
     team: ProjectKnowledge
-    extra_count: int  # shown or not
     unreadable: tuple[str, ...]
     known: ShownLines
     _snippets: dict[tuple[int, LineSpan], Snippet] = field(default_factory=dict, repr=False)
@@ -474,7 +471,7 @@ class _BundleBuilder:
             remembered=tuple(row for row in rows if isinstance(row, KnowledgeEntry)),
             external=tuple(row for row in rows if isinstance(row, ExternalMention)),
             hints=tuple(row for row in rows if isinstance(row, str)),
-            left_out=self._list_left_out(files, self.extra_count - len(rows), shown_before),
+            left_out=self._list_left_out(files, shown_before),
             shown_before=tuple(shown_before),
             engine=self.found.engine,
             freshness=self.found.freshness,
@@ -512,15 +509,10 @@ class _BundleBuilder:
         snippets.sort(key=lambda snippet: (-snippet.relevance, snippet.span))
         return BundledFile(file.path, file.language, file.relevance, file.summary, tuple(snippets), related)
 
-    def _list_left_out(self, files: Sequence[BundledFile], rows: int, shown_before: Sequence[ShownPlace]) -> LeftOut:
-        places = 0
-        for file, opened in zip(files, self.opened, strict=True):
-            seen = [snippet.span for snippet in file.snippets]
-            seen += [place.span for place in shown_before if place.path == file.path]
-            places += sum(not any(span.touches(place.span) for span in seen) for place in opened.places)
+    def _list_left_out(self, files: Sequence[BundledFile], shown_before: Sequence[ShownPlace]) -> LeftOut:
         known = {place.path for place in shown_before}
         hidden = [file.path for file in files if not file.snippets and file.path not in known]
-        return LeftOut(places, rows, (*hidden, *self.found.next_files)[:NEXT_FILES], self.unreadable)
+        return LeftOut((*hidden, *self.found.next_files)[:NEXT_FILES], self.unreadable)
 
 
 def _build_snippet(file: _OpenedFile, span: LineSpan) -> Snippet:

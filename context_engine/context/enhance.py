@@ -106,7 +106,6 @@ class EnhancedPrompt:
     objective: str
     lines: tuple[PromptLine, ...]
     references: tuple[PromptReference, ...]
-    left_out: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
@@ -138,7 +137,7 @@ def build_enhanced_prompt(
     lines = [*_reference_lines(references)]
     lines += (PromptLine("likely_files", file, str(file)) for file in likely if file.path not in named)
     if not lines:
-        return EnhancedPrompt(prompt, prompt, question.objective, (), references, 0, warnings)
+        return EnhancedPrompt(prompt, prompt, question.objective, (), references, warnings)
     files = list(dict.fromkeys([*named, *(file.path for file in likely)]))
     related = islice(_list_related(files, mode, workspace, team), RELATED_MAX[mode])
     lines += (PromptLine("related", text, text) for text in related)
@@ -150,7 +149,7 @@ def build_enhanced_prompt(
     most = ADDED_TOKENS_MAX[mode]
     kept = lines[: count_beginning(len(lines), lambda count: estimate_tokens(_format_facts(lines[:count])) <= most)]
     text = prompt + _format_facts(kept) if kept else prompt
-    return EnhancedPrompt(text, prompt, question.objective, tuple(kept), references, len(lines) - len(kept), warnings)
+    return EnhancedPrompt(text, prompt, question.objective, tuple(kept), references, warnings)
 
 
 def _format_facts(lines: Sequence[PromptLine]) -> str:

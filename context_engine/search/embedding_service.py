@@ -1,8 +1,7 @@
 """The vectors of one Engine: the static ones in its index, and those of a provider that the user chose.
 
 Vectors of a provider are made by `ctx index --embed` or by one thread, and stored by the hash of their text. Until
-nearly all chunks have one, and while the provider fails, an answer does without; it never waits for them, and says if
-any are missing.
+nearly all chunks have one, and while the provider fails, an answer does without and says so; it never waits for them.
 """
 
 from __future__ import annotations
@@ -95,8 +94,7 @@ class EmbeddingService:
                 raise self._problem
             provider = self._open()
             vectors = provider.vectors_of(view.snapshot)
-            name = provider.embedder.name
-            missing = f"not every chunk has a vector of {name} yet: ctx index --embed makes the rest"
+            missing = f"not every chunk has a vector of {provider.embedder.name} yet: ctx index --embed makes all"
             if vectors.share >= NEARLY_ALL:
                 return _compare(view, vectors, provider.embed_query(text), allowed), missing * (vectors.share < 1)
         except ContextEngineError as error:

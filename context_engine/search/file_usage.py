@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import apsw
 
@@ -63,7 +63,6 @@ class AccessCounter(NamedTuple):
 
 
 Counters = dict[str, AccessCounter]
-Result = TypeVar("Result")
 
 
 def _add(counters: Counters, added: Mapping[str, AccessCounter]) -> None:
@@ -140,7 +139,6 @@ class FileUsage:
 
         with self._disk:
             self._change(move)
-        self._changes += 1
 
     def clear(self) -> None:
         """Delete all counters, also on the disk."""
@@ -148,7 +146,6 @@ class FileUsage:
             self._take_waiting()
             if self._database.is_created:
                 self._change(lambda db: db.execute("DELETE FROM access"))
-        self._changes += 1
 
     def close(self) -> None:
         """Write the waiting events and close the file; nothing is counted after that."""
@@ -172,11 +169,9 @@ class FileUsage:
             self._scored = state, {path: score(counter.strength) for path, counter in self.counters().items()}
         return self._scored[1]
 
-    def _ask(self, read: Callable[[apsw.Connection], Result]) -> Result | None:
+    def _ask(self, read: Callable[[apsw.Connection], Any]) -> Any:
         with self._disk, self._record_problem():
-            if self._enabled and self._database.is_created:
-                return self._database.run(read)
-        return None
+            return self._database.run(read) if self._enabled and self._database.is_created else None
 
     def _take_waiting(self) -> Counters:
         with self._lock:
@@ -193,6 +188,7 @@ class FileUsage:
                 change(db)
                 db.execute(_DROP_OLDEST, (ROWS_MAX,))
 
+        self._changes += 1
         with self._record_problem():
             self._database.run(run)
             self.problem = ""

@@ -23,8 +23,7 @@ KEPT_SHARE = 0.3
 """Files below this share of the best score are left out. At 0.4 commit subjects lose 0.005 of recall@10 and 0.006 NDCG
 (evals/retrieval, evals/wide/relevance.py)."""
 KEPT_FILES = 3
-"""Files that every answer keeps. A weak answer keeps its rows like any other: 5 of 100 are right after all, and a row
-without code costs little."""
+"""Files that every answer keeps, a weak one too: 5 of 100 are right after all."""
 EVIDENCE_FILES = 5
 """The best files that are looked at; between 3 and 10 it makes no difference (evals/wide/relevance.py)."""
 ABSENT_MAX = 5

@@ -176,7 +176,7 @@ def enhance_prompt(
             best = check_rewrite(second.draft, made, mode, engine)
             warnings += best.warnings
             reply["enhanced_prompt"] = _shorten_prompt(best.text, prompt)
-    return Reply(compact_json(reply | drop_empty({"left_out": made.left_out or None, "warnings": warnings})))
+    return Reply(compact_json(reply | drop_empty({"warnings": warnings})))
 
 
 def _shorten_prompt(text: str, prompt: str) -> str:
@@ -339,8 +339,7 @@ def _notes(bundle: "Bundle") -> dict[str, Any]:
 
 def _left_out(bundle: "Bundle") -> Mapping[str, Any]:
     left = bundle.left_out
-    lists = {"next_files": list(left.files), "unreadable": list(left.unreadable)}
-    return drop_empty({"places": left.places or None, "rows": left.rows or None} | lists)
+    return drop_empty({"next_files": list(left.files), "unreadable": list(left.unreadable)})
 
 
 # -- as Markdown ------------------------------------------------------------------------------------------------------

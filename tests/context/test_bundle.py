@@ -77,9 +77,10 @@ def test_a_small_budget_is_spent_on_the_lines_of_the_question_in_several_places(
     with indexed(tree(tmp_path / "w", files)) as engine:
         question = "where is the overflow of a tank drained"
         small, large = (made(engine, question, tokens_max=count, with_related=False) for count in (900, 9_000))
-    best, *others = [file.snippets[0] for file in small.files]
+    (best,), *others = [file.snippets for file in small.files]
     assert best.span.lines == 31
-    assert others and all("drain_overflow" in part.text and part.span.lines < 15 and part.goes_on for part in others)
+    assert len(others) > 2 and all(any("drain_overflow" in part.text for part in parts) for parts in others)
+    assert all(part.span.lines < 31 for parts in others for part in parts)
     assert [file.snippets[0].span.lines for file in large.files] == [31] * 5
 
 
@@ -214,7 +215,6 @@ def test_what_is_remembered_stands_beside_the_code_and_never_takes_more_than_its
     assert found.files and found.remembered and len(found.remembered) < 6
     assert sum(estimate_tokens(each.content) for each in found.remembered) < 500
     assert all(each.content.endswith("…") for each in found.remembered)
-    assert found.left_out.rows >= 6 - len(found.remembered)
     assert made(pool, team=team, with_memories=False).remembered == ()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,7 @@ def test_the_same_question_of_the_same_index_gives_the_same_bytes(
     mine = HistoryMiner.mine
 
     def mine_slowly(*parts: Any, **options: Any) -> Any:
-        time.sleep(0.5)
+        threading.Event().wait(0.5)
         return mine(*parts, **options)
 
     monkeypatch.setattr(HistoryMiner, "mine", mine_slowly)

@@ -83,6 +83,7 @@ class StandIn:
     settings: Settings = field(default_factory=Settings)
     reason: str = "no match"
     near_tags: tuple[str, ...] = ()
+    weakness: str = ""
     text: str = LOGIN
     root: Path = Path("/work")
     is_clone: bool = False
@@ -105,7 +106,9 @@ class StandIn:
         """The fixed hits."""
         self.queries.append(query)
         found = self.hits[: query.limit]
-        return Answer(found, "lexical", "fresh", len(self.hits), "" if found else self.reason, self.near_tags)
+        return Answer(
+            found, "lexical", "fresh", len(self.hits), "" if found else self.reason, self.near_tags, self.weakness
+        )
 
     def status(self) -> Status:
         """The fixed status."""

@@ -118,7 +118,7 @@ def test_an_excerpt_is_a_run_of_whole_lines_within_its_limits(lines: list[str], 
 def test_semantic_search_is_markdown_grouped_by_file() -> None:
     engine = StandIn(hits=(hit("a.py", first=50), hit("b.py", score=3.0), hit("a.py", first=1, score=2.0)))
     reply = text(engine, "semantic_search", query="log in")
-    assert reply.startswith("lexical · fresh · 3 matches\n\n## a.py\n### 1-3 login (score 2.0)\n```python\ndef login")
+    assert reply.startswith("lexical · fresh\n\n## a.py\n### 1-3 login (score 2.0)\n```python\ndef login")
     assert reply.index("### 50-52") < reply.index("## b.py")
 
 
@@ -126,6 +126,17 @@ def test_semantic_search_deep_gives_whole_chunks() -> None:
     engine = StandIn(hits=(hit(text="\n".join(f"x{number}" for number in range(100))),))
     assert "x99" in text(engine, "semantic_search", query="x1", mode="deep")
     assert "x99" not in text(engine, "semantic_search", query="x1")
+
+
+@pytest.mark.parametrize(
+    ("tool", "row"), [("search_code", "\n@@ "), ("semantic_search", "\n## "), ("cortex_search", '"id":')]
+)
+def test_a_weak_answer_is_the_best_of_three_files_and_says_why(tool: str, row: str) -> None:
+    hits = tuple(hit(f"{name}.py", first=first) for name in "abcde" for first in (1, 50))
+    reply = text(StandIn(hits=hits, weakness="probably nothing here"), tool, query="log in")
+    assert reply.count(row) == 3 and all(f"{name}.py" in reply for name in "abc")
+    assert "probably nothing here" in reply
+    assert text(StandIn(hits=hits), tool, query="log in").count(row) > 3
 
 
 # -- cortex_search ----------------------------------------------------------------------------------------------------
