@@ -63,7 +63,7 @@ FILES_WITH_CODE = 3
 """The best files: the others are one line each, unless the caller gives a budget."""
 CODE_TOKENS = 1_300
 """Budget of a reply whose caller names none (decision record ranking)."""
-WHOLE_SHARE = 1 / 3
+WHOLE_SHARE = 0.4
 """Largest share of a stated budget for a whole place: else a small one shows less than a default reply."""
 LINES_SHARE = 0.08
 """Largest share of a budget for files that are one line."""
