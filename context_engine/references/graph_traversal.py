@@ -335,7 +335,7 @@ class NeighborFinder:
         imported = self.graph.imported_files(path)
         found = []
         for name, files in zip(names, self._files_by_name(names), strict=True):
-            known = [self.graph.snapshot.paths[file] for file in files]
+            known = sorted(self.graph.snapshot.paths[file] for file in files)
             near = [other for other in known if other == path] or [other for other in known if other in imported]
             if not near and len(known) != 1:
                 continue
@@ -379,7 +379,7 @@ class NeighborFinder:
                     nearest = min(around, key=lambda symbol: symbol.last - symbol.first)
                     relation: Relation = "tests it" if role_of(where, "code") == "test" else "uses it"
                     found.append(self._neighbor(where, nearest.line, relation))
-        return list(dict.fromkeys(one for one in found if one.text))
+        return sorted({one for one in found if one.text})
 
     def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:
         lines = self.graph.parses.lines(path)

@@ -9,6 +9,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import SymbolNotFound
 from context_engine.model import Trace
+from context_engine.text import LineSpan
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -164,3 +165,13 @@ def test_an_unknown_symbol_names_its_neighbours(engine: Engine) -> None:
     with pytest.raises(SymbolNotFound) as refused:
         engine.symbols.trace("read_rows")
     assert "read_row" in refused.value.details["near"]
+
+
+def test_neighbors_are_the_same_whichever_file_was_indexed_last(tmp_path: Path) -> None:
+    users = {f"use_{n}.py": f"from app import load\n\n\ndef run_{n}():\n    return load()\n" for n in range(9)}
+    root = tree(tmp_path / "w", users | {"app.py": "def load():\n    return 1\n"})
+    with indexed(root) as engine:
+        whole = engine.symbols.neighbors("app.py", LineSpan(1, 2))
+        tree(root, {"use_0.py": users["use_0.py"] + "# edited\n"})
+        engine.index.update()
+        assert engine.symbols.neighbors("app.py", LineSpan(1, 2)) == whole != []
