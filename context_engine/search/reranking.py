@@ -54,24 +54,25 @@ class PlaceFacts(NamedTuple):
     has_symbol: float
 
 
-FACT_CONSTANT = -2.65
+FACT_CONSTANT = -2.79
 FACT_WEIGHTS = PlaceFacts(
-    odds=0.81,
-    best_odds=-0.21,
-    title=0.29,
-    body=0.51,
-    rare=0.05,
-    in_path=1.83,
-    names=0.44,
-    quoted=0.52,
-    is_named=0.74,
-    comments=-1.16,
-    control=0.79,
-    lines=0.2,
-    depth=0.08,
-    has_symbol=0.4,
+    odds=0.77,
+    best_odds=-0.16,
+    title=0.21,
+    body=0.25,
+    rare=0.06,
+    in_path=2.02,
+    names=0.51,
+    quoted=0.42,
+    is_named=0.8,
+    comments=-0.96,
+    control=0.67,
+    lines=0.27,
+    depth=0.03,
+    has_symbol=0.37,
 )
-"""Of the facts in the logarithm of the odds; fitted on 2,602 messages of 80 repositories."""
+"""Of the facts in the logarithm of the odds. Fitted on 2,064 messages and subjects of 86 repositories: where they are held
+out, the first place is right in .406 of them, by `odds` alone in .384."""
 
 _COMMENT = re.compile(r"^[ \t]*(?:#|//|\*|/\*|--|;;|%|\"\"\"|''')", re.MULTILINE)
 _CONTROL = re.compile(
@@ -84,11 +85,12 @@ _QUOTED = re.compile(r"`([^`\n]{2,60})`|\"([^\"\n]{3,60})\"|'([\w.:-]{3,60})'")
 
 
 def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits of one answer with the chances that their texts give them, best first.
+    """Return the hits of one answer in the order that their texts give them, best first.
 
-    Files come by their most likely place, but none overtakes a file with a place that the question names. The places of
-    a file come by their chance, named ones before. The scores are those of the answer: a file has that of its new rank,
-    a place that of its rank in the file.
+    The places of a file come by their chance, named ones before. The files of a long question come by their most likely
+    place, but none overtakes a file with a place that the question names. Those of a short one keep their order, and
+    its chances are those of the answer. So are the scores: a file has that of its new rank, a place that of its rank in
+    the file.
     """
     likely = _sort_by_chance(hits)
     read, unread = likely[:PLACES_MAX], likely[PLACES_MAX:]
@@ -104,8 +106,15 @@ def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
         of_file[hit.chunk.path].append(hit)
     best = {path: max(hit.score for hit in own) for path, own in of_file.items()}
     ranked: list[Hit] = []
-    for path, score in zip(_order_files(of_file, best), sorted(best.values(), reverse=True), strict=True):
+    is_short = Question.of(question).is_short
+    paths = sorted(best, key=lambda path: -best[path]) if is_short else _order_files(of_file, best)
+    for path, score in zip(paths, sorted(best.values(), reverse=True), strict=True):
         ranked += _rank_file(of_file[path], score)
+    if is_short:
+        chances = defaultdict[str, list[float]](list)
+        for hit in reversed(likely):
+            chances[hit.chunk.path].append(hit.chance)
+        ranked = [replace(hit, chance=chances[hit.chunk.path].pop()) for hit in ranked]
     return sorted(ranked, key=lambda hit: -hit.score)
 
 

@@ -281,14 +281,13 @@ def _prepare_files(state: SearchState, places: Sequence[Place]) -> None:
 
 
 def _read_hits(reader: HitReader, places: Sequence[Place], question: str) -> list[Hit]:
-    """Return the hits of places. Those of a long question are ranked again by their texts.
+    """Return the hits of places, ranked again by their texts.
 
     A question about comments wants the comments, not the code below them.
     """
     if asks_for_comments(question):
         return reader.hits(places)
-    hits = reader.hits(reader.skip_comments(places))
-    return hits if Question.of(question).is_short else rerank(question, hits)
+    return rerank(question, reader.hits(reader.skip_comments(places)))
 
 
 def drop_distant(places: Sequence[Place], share: float) -> list[Place]:

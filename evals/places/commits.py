@@ -50,21 +50,21 @@ def read_hunks(diff: str) -> dict[str, list[list[int]]]:
     return found
 
 
-def tasks_of(name: str, mirror: Path) -> Iterator[dict[str, Any]]:
-    """Yield the tasks of a repository, the newest first."""
+def tasks_of(name: str, mirror: Path, *, short_too: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield the tasks of a repository, the newest first; `short_too`: those of a subject alone as well."""
     languages = Languages.builtin()
     told = _git(mirror, "log", "--no-merges", f"-n{COMMITS_MAX}", "--format=%x01%H%x00%P%x00%an%x00%s%x00%b", "HEAD")
     for record in told.split("\x01")[1:]:
         sha, parent, author, subject, body = record.split("\0")
         prose = plain_body(body)
-        if not parent or " " in parent or not prose:
+        if not parent or " " in parent or not (prose or short_too):
             continue
         hunks = read_hunks(_git(mirror, "show", "-U0", "--no-renames", "--format=", "--first-parent", sha))
         commit = Commit(sha, 0, author, subject, tuple(CommitFileChange(path) for path in hunks))
         sources = [path for path in hunks if SOURCE.search(path) and is_source(path, languages.detect(path))]
         wanted = {path: hunks[path] for path in sources}
         if is_asked(commit) and 1 <= len(wanted) <= FILES_MAX and sum(map(len, wanted.values())) <= HUNKS_MAX:
-            query = f"{plain_subject(subject)}\n\n{prose}"
+            query = f"{plain_subject(subject)}\n\n{prose}".strip()
             yield {"id": f"{name}@{sha[:10]}", "repo": name, "parent": parent, "query": query, "hunks": wanted}
 
 

@@ -53,7 +53,7 @@ def collect(name: str, mirror: Path, per: int) -> dict[str, Any]:
     facts: list[PlaceFacts] = []
     needed: list[bool] = []
     counts: list[int] = []
-    tasks = list(islice(tasks_of(name, mirror), per))[::-1]
+    tasks = list(islice(tasks_of(name, mirror, short_too=True), per))[::-1]
     with tempfile.TemporaryDirectory(prefix="ctx-facts-") as scratch:
         for task, engine in walk(tasks, mirror, Path(scratch)):
             hits = find_places(engine, task["query"])
@@ -197,7 +197,11 @@ def main() -> None:
         return
     chosen.out.mkdir(parents=True, exist_ok=True)
     for name in chosen.repositories:
-        found = collect(name, mirror_of(chosen.mirrors, name), chosen.per)
+        try:
+            found = collect(name, mirror_of(chosen.mirrors, name), chosen.per)
+        except subprocess.CalledProcessError as error:  # the mirror lacks a file
+            print(f"{name}: left out, {error}", file=sys.stderr)
+            continue
         np.savez_compressed(chosen.out / name.replace("/", "+"), **found)
         print(f"{name}: {len(found['counts'])} tasks, {len(found['needed'])} places", flush=True)
 

@@ -92,11 +92,11 @@ def test_a_file_with_a_name_that_the_question_writes_comes_first() -> None:
 
 
 def test_no_file_overtakes_the_frame_of_a_stack_trace() -> None:
-    frame = place("frame.py", "value = table[key]\n", title="", score=5.0, chance=0.25, is_named=True)
+    frame = place("frame.py", "value = table[key]\n", title="", score=5.0, chance=0.2, is_named=True)
     behind, before = place("behind.py", score=4.0), place("before.py", COMMENT, score=6.0)
     ranked = rerank(TASK, [before, frame, behind])
     assert [hit.chunk.path for hit in ranked] == ["before.py", "frame.py", "behind.py"]
-    assert ranked[1].chance == 0.25 < ranked[2].chance
+    assert ranked[1].chance == 0.2 < ranked[2].chance
 
 
 NOTES = "# When a pool closes, it is drained: drain it once.\n# Later, nothing is left.\n"
