@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -420,6 +420,18 @@ def _markers(path: str, text: str) -> list[KnowledgeEntry]:
             found.append(_discover("marker", "issue", title, content, path=path, line=line, twin=twins[content]))
             twins[content] += 1
     return found
+
+
+def add_dates(
+    found: Iterable[KnowledgeEntry], blame: Callable[[str, int], tuple[str, str] | None]
+) -> list[KnowledgeEntry]:
+    """Return issues with the commit and the day in which each line was written; `blame` returns None if unknown."""
+    dated = []
+    for discovery in found:
+        is_dated = discovery.type == "issue" and discovery.line
+        origin = blame(discovery.path, discovery.line) if is_dated else None
+        dated.append(replace(discovery, commit=origin[0], date=origin[1]) if origin else discovery)
+    return dated
 
 
 # -- history -----------------------------------------------------------------------------------------------------------

@@ -71,8 +71,8 @@ FACT_WEIGHTS = PlaceFacts(
     depth=0.03,
     has_symbol=0.37,
 )
-"""Of the facts in the logarithm of the odds. Fitted on 2,064 messages and subjects of 86 repositories: where they are held
-out, the first place is right in .406 of them, by `odds` alone in .384."""
+"""Of the facts in the logarithm of the odds. Fitted on 2,064 messages and subjects of 86 repositories: where they are
+held out, the first place is right in .406 of them, by `odds` alone in .384."""
 
 _COMMENT = re.compile(r"^[ \t]*(?:#|//|\*|/\*|--|;;|%|\"\"\"|''')", re.MULTILINE)
 _CONTROL = re.compile(

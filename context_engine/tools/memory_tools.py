@@ -255,7 +255,8 @@ def search_memory(
         "next": "" if found.results else "Use other words or type all; search_code searches the code itself.",
     }
     head = f"{len(found.results)} of {format_count(found.total, 'result')}"
-    texts, rows = map(_result_text, found.results), map(_result_row, found.results)
+    results = engine.memory.date_issues(found.results)
+    texts, rows = map(_result_text, results), map(_result_row, results)
     listing = Listing(head, fields, "results", texts, rows, notes)
     return listing.write(engine.settings.result_chars_max, as_json=format == "json")
 

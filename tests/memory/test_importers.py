@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from context_engine.context import KnowledgeEntry
 from context_engine.memory.importers import (
     CONFIDENCE,
+    add_dates,
     import_commits,
     import_file,
 )
@@ -178,6 +179,12 @@ def test_no_text_is_too_odd(text: str, path: str) -> None:
     found = import_file(path, text)
     assert found == import_file(path, text)
     assert all(0 < each.line <= text.count("\n") + len(text.splitlines()) + 1 for each in found)
+
+
+def test_issues_get_the_commit_and_the_day_their_line_was_written() -> None:
+    found = import_file("a.py", "# TODO: one thing\n# TODO: another thing\n", commit="aaaa")
+    known = add_dates(found, lambda _, line: ("bbbb", "2026-01-01") if line == 1 else None)
+    assert [(each.commit, each.date) for each in known] == [("bbbb", "2026-01-01"), ("aaaa", "")]
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,13 @@ def known(engine: Engine, query: str, **arguments: Any) -> list[dict[str, Any]]:
 # -- discoveries ------------------------------------------------------------------------------------------------------
 
 
+def test_a_comment_of_an_issue_is_shown_with_the_commit_and_the_day_of_its_line(engine: Engine, shop: Path) -> None:
+    first = git(shop, "log", "--reverse", "--format=%H %aI").split()[:2]
+    issue = known(engine, "negative amounts are not refused", type="issue")[0]
+    assert issue["links"] == [f"src/amount.py:1@{first[0][:12]}"]
+    assert issue["date"][:10] == first[1][:10]
+
+
 def test_a_decision_record_is_found_with_its_line_and_forgotten_with_its_file(engine: Engine, shop: Path) -> None:
     engine.memory.run_to_end()
     first = known(engine, "why whole cents", type="decision")[0]
