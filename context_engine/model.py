@@ -7,7 +7,7 @@ Lines are 1-based and both ends included; paths are workspace-relative POSIX.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
@@ -123,6 +123,14 @@ class Hit:
         """Return the main parts of the score, the greatest first."""
         parts = {name: round(share, 3) for name, share in self.why.items() if share >= WHY_SHARE_MIN * self.score}
         return dict(sorted(parts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def group_by_file(hits: Iterable[Hit]) -> dict[str, list[Hit]]:
+    """Return the hits of each path; files in the order of their first hit, hits as they come."""
+    by_path: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_path.setdefault(hit.chunk.path, []).append(hit)
+    return by_path
 
 
 @dataclass(frozen=True, slots=True)

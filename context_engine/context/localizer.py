@@ -16,7 +16,7 @@ from typing import NamedTuple
 from context_engine.context.project_knowledge import RankedPaths, Workspace
 from context_engine.errors import NotIndexed, TooLarge
 from context_engine.index import Role, role_of
-from context_engine.model import Filter, Hit, Query, Scan, TextFile, TextLine, TextPart, TextQuery
+from context_engine.model import Filter, Hit, Query, Scan, TextFile, TextLine, TextPart, TextQuery, group_by_file
 from context_engine.search import SIGNALS
 from context_engine.text import STOP_WORDS, LineSpan, split_lines, split_words, unique
 
@@ -125,7 +125,7 @@ def locate_files(
     answer = workspace.search.find(Query(request.text, limit * places, request.filter, 0.0, places, limit))
     is_clear = bool(answer.hits) and lexical_score(answer.hits[0]) >= request.lexical_min
     hits = answer.hits if is_clear else ()
-    by_path = _group_hits(hits)
+    by_path = group_by_file(hits)
     searched = list(by_path)
     ranked = [(path, found[0].score) for path, found in by_path.items()]
     if predict and is_clear:
@@ -135,7 +135,7 @@ def locate_files(
     if unplaced := [path for path, _ in shown if path not in by_path]:
         only = replace(request.filter, include_paths=tuple(map(glob_for_path, unplaced)))
         best_places = workspace.search.find(Query(request.text, len(unplaced), only, chunks_per_file=1))
-        by_path |= _group_hits(best_places.hits)
+        by_path |= group_by_file(best_places.hits)
     is_weak = bool(answer.weakness)
     found = GatheredFiles(
         files=tuple(_build_found_files(shown, by_path, searched, hits)),
@@ -187,14 +187,6 @@ def _signal_kinds(hit: Hit) -> set[str]:
 def _count_kinds(kinds: Iterable[str]) -> dict[str, int]:
     counts = Counter(kinds)
     return {kind: counts[kind] for kind in ("lexical", "semantic", "symbol")}
-
-
-def _group_hits(hits: Iterable[Hit]) -> dict[str, list[Hit]]:
-    """Return the hits by file: files in the order of their best hit, the hits of a file best first."""
-    by_path: dict[str, list[Hit]] = {}
-    for hit in hits:
-        by_path.setdefault(hit.chunk.path, []).append(hit)
-    return by_path
 
 
 def _build_found_files(

@@ -7,13 +7,13 @@ the question writes them. Fitted on commits (evals/places/fit_reranking.py, docs
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, log, log1p
 from typing import NamedTuple
 
-from context_engine.model import Hit
+from context_engine.model import Hit, group_by_file
 from context_engine.search.question import TITLE, Question
 from context_engine.text import split_identifier, stem_all
 
@@ -101,9 +101,7 @@ def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
         )
         # The frame of a stack trace may have few words of the question.
         judged.append(replace(hit, chance=max(chance, hit.chance) if hit.is_named else chance))
-    of_file: dict[str, list[Hit]] = defaultdict(list)
-    for hit in _sort_by_chance([*judged, *unread]):
-        of_file[hit.chunk.path].append(hit)
+    of_file = group_by_file(_sort_by_chance([*judged, *unread]))
     best = {path: max(hit.score for hit in own) for path, own in of_file.items()}
     ranked: list[Hit] = []
     is_short = Question.of(question).is_short
@@ -111,10 +109,8 @@ def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
     for path, score in zip(paths, sorted(best.values(), reverse=True), strict=True):
         ranked += _rank_file(of_file[path], score)
     if is_short:
-        chances = defaultdict[str, list[float]](list)
-        for hit in reversed(likely):
-            chances[hit.chunk.path].append(hit.chance)
-        ranked = [replace(hit, chance=chances[hit.chunk.path].pop()) for hit in ranked]
+        before = {path: iter(own) for path, own in group_by_file(likely).items()}
+        ranked = [replace(hit, chance=next(before[hit.chunk.path]).chance) for hit in ranked]
     return sorted(ranked, key=lambda hit: -hit.score)
 
 

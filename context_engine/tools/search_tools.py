@@ -1,7 +1,7 @@
 """Tools that find code by a question: one search in several formats."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import filterfalse
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from context_engine.context import (
     fit_budget,
     order_by_value,
 )
-from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query
+from context_engine.model import CHUNK_KINDS, QUESTION_CHARS_MAX, ChunkKind, Filter, Hit, Query, group_by_file
 from context_engine.text import (
     LineSpan,
     compact_json,
@@ -114,7 +114,7 @@ def search_code(
     answer = engine.search.find(
         Query(query, limit * PLACES_PER_FILE, chosen, min_score, chunks_per_file=PLACES_PER_FILE, files_max=limit)
     )
-    files = _group_by_file(answer.hits if token_budget else _shorten_weak(answer))
+    files = list(group_by_file(answer.hits if token_budget else _shorten_weak(answer)).values())
     write = _format_row if format == "text" and token_budget else compact_json
     rows, more = _arrange_rows(files, query, detail, token_budget, write)
     chars_max = engine.settings.result_chars_max
@@ -201,7 +201,7 @@ def semantic_search(
     chosen = _filter(include_paths, exclude_paths)
     answer = engine.search.find(Query(query, top_k, chosen))
     sections = []
-    for hits in _group_by_file(_shorten_weak(answer)):
+    for hits in group_by_file(_shorten_weak(answer)).values():
         parts = [f"## {escape_line(hits[0].chunk.path)}" + (" (edited since indexed)" if hits[0].stale else "")]
         for hit in sorted(hits, key=lambda hit: hit.chunk.span):
             row = _row(hit, query, "rich" if mode == "deep" else "balanced")
@@ -462,16 +462,9 @@ def _explain_silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
 
 def _shorten_weak(answer: "Answer") -> Sequence[Hit]:
     """Return the hits of an answer: of one that is probably about something else, the best ones of three files."""
-    best = {hit.chunk.path: hit for hit in reversed(answer.hits)}
-    return [hit for hit in answer.hits if hit is best[hit.chunk.path]][:WEAK_ROWS] if answer.weakness else answer.hits
-
-
-def _group_by_file(hits: Iterable[Hit]) -> list[list[Hit]]:
-    """Group hits by file: files in the order of their best hit, the hits of a file best first."""
-    groups: dict[str, list[Hit]] = {}
-    for hit in hits:
-        groups.setdefault(hit.chunk.path, []).append(hit)
-    return list(groups.values())
+    if not answer.weakness:
+        return answer.hits
+    return [hits[0] for hits in group_by_file(answer.hits).values()][:WEAK_ROWS]
 
 
 # -- chunks in the fields of upstream spec 004 ------------------------------------------------------------------------
