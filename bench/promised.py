@@ -26,7 +26,7 @@ from bench.measure import table
 from context_engine import tools
 from context_engine.context import widen_to_symbol
 from context_engine.embedding import normalize_rows, quantize
-from context_engine.model import Definition, Filter, Query, RelPath
+from context_engine.model import Definition, Filter, Query, RelPath, group_by_file
 from context_engine.repo import walk
 from context_engine.repo.re2_search import Re2Search
 from context_engine.repo.walker import scan
@@ -35,7 +35,6 @@ from context_engine.search.filters import FilterMasks
 from context_engine.search.semantic_scores import compute_cosines
 from context_engine.search.served_chunks import ServedChunks
 from context_engine.text import LineSpan, merge_spans
-from context_engine.tools.search_tools import _group_by_file
 from tests.support.engines import indexed, open_engine
 from tests.support.tools_stand_in import hit
 from tests.support.trees import repository, tree
@@ -97,8 +96,8 @@ def filtering_ten_thousand_chunks_takes_less_than_a_millisecond(folder: Path, tr
 def gathering_a_hundred_results_by_file_takes_less_than_a_millisecond(_folder: Path, tries: int) -> Took:
     """Twenty files with five hits each."""
     hits = [hit(f"src/part_{n % 20}.py", first=n * 10 + 1, score=100.0 - n) for n in range(100)]
-    assert [len(group) for group in _group_by_file(hits)] == [5] * 20
-    return Took(least(lambda: _group_by_file(hits), tries, clock=time.thread_time), 1)
+    assert [len(group) for group in group_by_file(hits).values()] == [5] * 20
+    return Took(least(lambda: group_by_file(hits), tries, clock=time.thread_time), 1)
 
 
 def an_update_after_one_edit_takes_a_fraction_of_building_anew(folder: Path, _tries: int) -> Took:
