@@ -49,7 +49,6 @@ from context_engine.text import (
     score_lines,
     shorten_prose,
     split_words,
-    weigh_tokens,
 )
 
 if TYPE_CHECKING:
@@ -290,7 +289,7 @@ def _price_file(file: _OpenedFile) -> FilePrice:
     """Return the prices of a file: its name and summary, and its lines."""
 
     def price_line(number: int) -> float:
-        return weigh_tokens(f"{file.lines.get(number, '')}\n")
+        return estimate_tokens(f"{file.lines.get(number, '')}\n")
 
     return FilePrice(FILE_TOKENS + estimate_tokens(f"{file.path} {file.summary}"), price_line)
 

@@ -67,7 +67,6 @@ if TYPE_CHECKING:
         split_words,
         stem_all,
         unique,
-        weigh_tokens,
     )
 
 __getattr__ = lazy_exports(__name__)

@@ -20,11 +20,11 @@ from context_engine.text import (
     compact_json,
     drop_empty,
     escape_line,
+    estimate_tokens,
     format_count,
     format_size,
     shorten_line,
     split_lines,
-    weigh_tokens,
 )
 from context_engine.tools.fragment_selection import (
     FOUND,
@@ -222,7 +222,7 @@ class FragmentReader:
     def _room(self) -> ReplyRoom:
         """Return what the trees and outlines leave of both limits."""
         size = self._chars_max - sum(map(reply_size, self._blocks))
-        return ReplyRoom(max(0.0, self._tokens_max - sum(map(weigh_tokens, self._blocks))), max(0, size))
+        return ReplyRoom(max(0.0, self._tokens_max - sum(map(estimate_tokens, self._blocks))), max(0, size))
 
     def _note_shown(self, rows: Iterable[Mapping[str, Any]]) -> None:
         for row in rows:
@@ -294,7 +294,7 @@ class FragmentReader:
 def _cut_block(text: str, tokens_max: float) -> str:
     """Return a tree or an outline cut after the lines that fit; its header is always shown."""
     lines = text.split("\n")
-    fitting = list(accumulate(weigh_tokens(f"{line}\n") for line in lines))
+    fitting = list(accumulate(estimate_tokens(f"{line}\n") for line in lines))
     count = max(1, bisect_right(fitting, tokens_max))
     return "\n".join([*lines[:count], *count_rest(len(lines) - count, ": raise the budget", "line")])
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from context_engine.context import FilePrice, SnippetPacker
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text import LineSpan, dotted_name, group_spans, shorten_line, weigh_tokens
+from context_engine.text import LineSpan, dotted_name, estimate_tokens, group_spans, shorten_line
 from context_engine.tools.reply import reply_size
 
 FragmentKind = Literal["lines", "symbol", "whole", "found", "pattern", "keyword"]
@@ -73,7 +73,7 @@ class ReplyRoom(NamedTuple):
 
     def price(self, line: str) -> float:
         """Return the size of a line with its line feed; more if tokens run out before characters do."""
-        tokens = weigh_tokens(line) + weigh_tokens("\n")
+        tokens = estimate_tokens(f"{line}\n")
         return max(reply_size(line) + 1, tokens * self.size / self.tokens if self.tokens else inf)
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import filterfalse
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import (
@@ -24,7 +23,6 @@ from context_engine.text import (
     escape_line,
     estimate_tokens,
     merge_spans,
-    weigh_tokens,
 )
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import (
@@ -59,14 +57,12 @@ NAMED_CHARS = 2_600
 LINE_CHARS_MAX = 160
 PLACES_PER_FILE = 10
 """Places of a file that can be shown, if they pay more than the best ones of other files (evals/places)."""
-FILES_WITH_CODE = 3
-"""The best files: the others are one line each, unless the caller gives a budget."""
-CODE_TOKENS = 1_300
+REPLY_TOKENS = 1_300
 """Budget of a reply whose caller names none (decision record ranking)."""
 WHOLE_SHARE = 0.4
-"""Largest share of a stated budget for a whole place: else a small one shows less than a default reply."""
+"""Largest share of a budget for a whole place: others would have no room."""
 LINES_SHARE = 0.08
-"""Largest share of a budget for files that are one line."""
+"""Largest share of a stated budget for files that are one line."""
 ROW_TOKENS = 30
 """Price of a row without its code."""
 WEAK_ROWS = 3
@@ -115,8 +111,11 @@ def search_code(
         Query(query, limit * PLACES_PER_FILE, chosen, min_score, chunks_per_file=PLACES_PER_FILE, files_max=limit)
     )
     files = list(group_by_file(answer.hits if token_budget else _shorten_weak(answer)).values())
-    write = _format_row if format == "text" and token_budget else compact_json
-    rows, more = _arrange_rows(files, query, detail, token_budget, write)
+    write = _format_row if format == "text" else compact_json
+    if detail == "balanced":
+        rows, more = _RowArranger(files, query, token_budget, write).arrange()
+    else:
+        rows, more = [_row(hits[0], query, detail) for hits in files], []
     chars_max = engine.settings.result_chars_max
     shown = take_fitting_rows([*rows, *more], chars_max=chars_max, tokens_max=token_budget, least=1, write=write)
     known = find_shown(call, repeat, query, limit, detail, chosen, token_budget)
@@ -327,76 +326,84 @@ def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
 # -- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def _arrange_rows(
-    files: Sequence[Sequence[Hit]], query: str, profile: str, max_tokens: int, write: Callable[[Any], str]
-) -> tuple[list[_Row], list[_Row]]:
-    """Return a row for each file, and rows for further places of these files, the best file first.
+class _RowArranger:
+    """Spends a budget on the places of an answer, as they are written; a file that shows no code has one line.
 
-    Code is shown where it most likely pays for its tokens, as they are written; a file without has one line. With a
-    budget a place is whole, or the part of it that pays more.
+    Without a stated budget each file has at least its line.
     """
-    if profile != "balanced":
-        return [_row(hits[0], query, profile) for hits in files], []
-    budget = max_tokens or CODE_TOKENS
-    may_have_code = [
-        hits for rank, hits in enumerate(files) if max_tokens or rank < FILES_WITH_CODE or hits[0].is_named
-    ]
-    others = sorted((hit for hits in may_have_code for hit in hits[1:]), key=lambda hit: -hit.chance)
-    places = [*(hits[0] for hits in may_have_code), *others[: budget // PLACE_TOKENS_MIN]]
-    numbers = {str(hits[0].chunk.path): number for number, hits in enumerate(files)}
-    lines: list[dict[int, str]] = [{} for _ in files]
-    for hit in places:
-        shown = (clip_line(line, EXCERPT_CHARS, query) for line in hit.chunk.text.split("\n"))
-        lines[numbers[hit.chunk.path]] |= enumerate(shown, hit.chunk.span.first)
-    prices = [FilePrice(0, lambda number, own=own: weigh_tokens(f"{own.get(number, '')}\n")) for own in lines]
-    options = order_by_value(_list_options(places, numbers, query, max_tokens), prices)
 
-    def build(room: float) -> tuple[list[_Row], list[_Row]]:
-        packer = SnippetPacker(prices, room - min(len(files) * ROW_TOKENS, int(room * LINES_SHARE)), ROW_TOKENS)
-        packer.select_first(options)
-        packer.select_best(options)
-        if max_tokens:
-            packer.fill(options)
-        shown, more = {}, []
-        for number, hits in enumerate(files):
+    def __init__(
+        self, files: Sequence[Sequence[Hit]], query: str, token_budget: int, write: Callable[[_Row], str]
+    ) -> None:
+        """Read the lines of the files' most likely places."""
+        self._files, self._query, self._write = files, query, write
+        self._budget, self._is_stated = token_budget or REPLY_TOKENS, token_budget > 0
+        self._numbers = {str(hits[0].chunk.path): number for number, hits in enumerate(files)}
+        others = sorted((hit for hits in files for hit in hits[1:]), key=lambda hit: -hit.chance)
+        places = [*(hits[0] for hits in files), *others[: self._budget // PLACE_TOKENS_MIN]]
+        self._lines: list[dict[int, str]] = [{} for _ in files]
+        for hit in places:
+            shown = (clip_line(line, EXCERPT_CHARS, query) for line in hit.chunk.text.split("\n"))
+            self._lines[self._numbers[hit.chunk.path]] |= enumerate(shown, hit.chunk.span.first)
+        tokens = [{number: estimate_tokens(f"{line}\n") for number, line in own.items()} for own in self._lines]
+        self._prices = [FilePrice(0, lambda number, own=own: own.get(number, 0)) for own in tokens]
+        self._options = order_by_value(self._list_options(places), self._prices)
+
+    def arrange(self) -> tuple[list[_Row], list[_Row]]:
+        """Return a row for each file, the best first, and rows for further places of these files."""
+        return fit_budget(self._build, self._excess, self._budget) or self._build(self._budget)
+
+    def _list_options(self, places: Sequence[Hit]) -> Iterator[SnippetOption]:
+        """Yield the excerpt of each place, and the whole place if the budget has room for it."""
+        named = sum(hit.is_named for hit in places)
+        for rank, hit in enumerate(places):
+            file, whole = self._numbers[hit.chunk.path], hit.chunk.span
+            part, text = excerpt_hit(hit, self._query, rank)
+            if not text:
+                continue
+            worth = max(hit.chance, 1 / named) if hit.is_named else hit.chance
+            yield SnippetOption(file, part, worth * PART_WORTH, is_first=rank == file)
+            if self._prices[file].price_span(whole) <= WHOLE_SHARE * self._budget:
+                yield SnippetOption(file, whole, worth, best_line=part.first)
+
+    def _build(self, room: float) -> tuple[list[_Row], list[_Row]]:
+        """Return the rows that a room is enough for."""
+        reserved = len(self._files) * ROW_TOKENS
+        if self._is_stated:
+            reserved = min(reserved, int(room * LINES_SHARE))
+        packer = SnippetPacker(self._prices, room - reserved, ROW_TOKENS)
+        packer.select_first(self._options)
+        packer.select_best(self._options)
+        packer.fill(self._options)
+        shown: dict[int, _Row] = {}
+        more: list[_Row] = []
+        for number, hits in enumerate(self._files):
             own = [chosen.span for chosen in packer.selected if chosen.file == number]
-            found = []
-            for hit in hits:
-                for span in merge_spans(span for span in own if hit.chunk.span.contains(span)):
-                    text = "\n".join(lines[number].get(line, "") for line in range(span.first, span.last + 1))
-                    found.append(_place_row(hit, span, text.rstrip("\n")))
+            found = [
+                self._show(number, hit, span)
+                for hit in hits
+                for span in merge_spans(span for span in own if hit.chunk.span.contains(span))
+            ]
             more += [_drop_fields(row, "score", "why") for row in found[1:]]
             if found:
                 shown[number] = found[0]
-        named = [number for number in range(len(files)) if number not in shown]
-        rows = [_row(files[number][0], query, "line") for number in named]
-        if max_tokens:
-            most, least = int(max_tokens * LINES_SHARE), int(not shown)
-            rows = take_fitting_rows(rows, chars_max=ENDLESS, tokens_max=most, least=least, write=write)
+        named = [number for number in range(len(self._files)) if number not in shown]
+        rows = [_row(self._files[number][0], self._query, "line") for number in named]
+        if self._is_stated:
+            most, least = int(self._budget * LINES_SHARE), int(not shown)
+            rows = take_fitting_rows(rows, chars_max=ENDLESS, tokens_max=most, least=least, write=self._write)
         shown |= dict(zip(named, rows, strict=False))
         return [shown[number] for number in sorted(shown)], more
 
-    def excess(made: tuple[list[_Row], list[_Row]]) -> int:
+    def _show(self, file: int, hit: Hit, span: LineSpan) -> _Row:
+        lines = self._lines[file]
+        return _place_row(
+            hit, span, "\n".join(lines.get(line, "") for line in range(span.first, span.last + 1)).rstrip("\n")
+        )
+
+    def _excess(self, made: tuple[list[_Row], list[_Row]]) -> int:
         rows, more = made
-        rows = rows if max_tokens else list(filterfalse(_is_named, rows))
-        return sum(estimate_tokens(write(row)) for row in (*rows, *more)) - budget
-
-    return fit_budget(build, excess, budget) or build(budget)
-
-
-def _list_options(
-    places: Sequence[Hit], numbers: Mapping[str, int], query: str, max_tokens: int
-) -> Iterator[SnippetOption]:
-    """Yield the excerpt of each place, and the whole place if a stated budget has room for it."""
-    named = sum(hit.is_named for hit in places)
-    for rank, hit in enumerate(places):
-        file, whole = numbers[hit.chunk.path], hit.chunk.span
-        part, text = excerpt_hit(hit, query, rank)
-        worth = max(hit.chance, 1 / named) if hit.is_named else hit.chance
-        if text:
-            yield SnippetOption(file, part, worth * PART_WORTH, is_first=rank == file)
-        if text and estimate_tokens(hit.chunk.text) <= WHOLE_SHARE * max_tokens:
-            yield SnippetOption(file, whole, worth, best_line=part.first)
+        return sum(estimate_tokens(self._write(row)) for row in (*rows, *more)) - self._budget
 
 
 def _leave_out_shown(rows: Sequence[_Row], known: ShownLines, call: Call) -> tuple[list[_Row], list[str]]:

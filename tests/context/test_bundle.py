@@ -91,7 +91,7 @@ def test_a_file_without_room_for_its_code_has_its_most_telling_line(tmp_path: Pa
         for name in ("north", "south", "east", "west", "harbor", "canal", "dock")
     }
     with indexed(tree(tmp_path / "w", files)) as engine:
-        found = made(engine, "where is the overflow of a tank drained", tokens_max=1_000, with_related=False)
+        found = made(engine, "where is the overflow of a tank drained", tokens_max=1_300, with_related=False)
     assert len(found.files) == 7
     lines = [file.snippets[0] for file in found.files if file.snippets[0].span.lines == 1]
     assert 1 < len(lines) < 6
@@ -120,7 +120,7 @@ def test_a_secret_is_masked_before_it_is_counted(pool: Engine) -> None:
 
 
 def test_a_place_that_is_cut_says_where_it_goes_on(pool: Engine) -> None:
-    found = made(pool, "a very long way to fill a pool", files_max=1, tokens_max=400)
+    found = made(pool, "a very long way to fill a pool", files_max=1, tokens_max=300)
     (snippet,) = found.files[0].snippets
     assert found.files[0].path == "pool/filling.py" and snippet.span.first == 2  # the line that answers
     assert 2 < snippet.goes_on == snippet.span.last + 1 < 40

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from context_engine import tools
+from context_engine.context.budget import count_beginning
 from context_engine.engine import Engine
 from context_engine.index.live_index import LiveIndex
 from context_engine.model import Query
+from context_engine.text import estimate_tokens
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -138,14 +140,14 @@ def test_no_role_sinks_the_only_file_with_a_word(tmp_path: Path, question: str) 
 def test_a_budget_is_spent_and_shows_no_less_than_the_beginning_of_the_default_reply(
     stations: Engine, tool: str, budget: int
 ) -> None:
-    chars = 4 * budget
     reply, default, everything = (
         tools.call(stations, tool, {"query": QUESTION} | asked).text
         for asked in ({"token_budget": budget}, {}, {"token_budget": 20_000})
     )
-    assert len(everything) > chars
-    assert 0.92 * chars <= len(reply) <= chars + 200  # the head and the notes of a search are not counted
-    assert reply.count("drain_overflow(") >= default[:chars].count("drain_overflow(")
+    assert estimate_tokens(everything) > budget
+    assert 0.95 * budget <= estimate_tokens(reply) <= budget + 60  # the head and the notes of a search are not counted
+    beginning = default[: count_beginning(len(default), lambda count: estimate_tokens(default[:count]) <= budget)]
+    assert reply.count("drain_overflow(") >= beginning.count("drain_overflow(")
 
 
 @pytest.mark.parametrize("asked", [{}, {"detail": "fast"}, {"token_budget": 100}, {"format": "json"}, {"top_k": 1}])
