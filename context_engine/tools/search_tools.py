@@ -357,7 +357,7 @@ class _RowArranger:
         """Yield the excerpt of each place, and the whole place if the budget has room for it."""
         named = sum(hit.is_named for hit in places)
         for rank, hit in enumerate(places):
-            file, whole = self._numbers[hit.chunk.path], hit.chunk.span
+            file, whole = self._numbers[hit.chunk.path], _written_lines(hit)
             part, text = excerpt_hit(hit, self._query, rank)
             if not text:
                 continue
@@ -445,11 +445,17 @@ def _place_row(hit: Hit, span: LineSpan, text: str) -> dict[str, Any]:
         "project": hit.project,
         "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
         "lines": str(span),
-        "chunk": str(chunk.span) if span != chunk.span else "",
+        "chunk": str(whole) if span != (whole := _written_lines(hit)) else "",
         "symbol": name if (name := chunk.name_at(span)) != chunk.path else "",
     }
     shown = {"content": text, "score": round(hit.score, 3)}  # no content: the file is shorter than when it was indexed
     return drop_empty(head) | shown | drop_empty({"why": hit.main_parts(), "stale": hit.stale or None})
+
+
+def _written_lines(hit: Hit) -> LineSpan:
+    """Return the lines of a hit's chunk without the blank ones at its end."""
+    first = hit.chunk.span.first
+    return LineSpan(first, first + hit.chunk.text.rstrip().count("\n"))
 
 
 def _explain_silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def test_code_that_a_search_showed_is_one_line_of_the_next_search(engine: Engine
     assert content_of(session.text("codebase_retrieval", query=FIRST)) == DRAIN
     reply = session.text("codebase_retrieval", query=SECOND)
     assert content_of(reply) == "def drain_pool(pool, deadline):"
-    assert json.loads(reply)["shown_before"] == "src/pool.py:1-14 (again: repeat=true)"
+    assert json.loads(reply)["shown_before"] == "src/pool.py:1-13 (again: repeat=true)"
 
 
 def test_a_bundle_names_what_a_search_showed_and_shows_it_on_request(engine: Engine) -> None:

@@ -50,7 +50,7 @@ def test_a_small_budget_shows_the_answering_lines_of_more_places(plant: Engine) 
 
 def test_a_part_names_the_lines_of_the_whole_place(plant: Engine) -> None:
     part = rows(plant, 800)[1]
-    assert part["chunk"] == "1-32"
+    assert part["chunk"] == "1-31"
     assert part["lines"] != part["chunk"]
 
 
@@ -104,7 +104,7 @@ def test_no_place_is_shown_twice_or_without_its_code_whatever_the_budget(station
 
 @pytest.mark.parametrize(
     ("detail", "shown"),
-    [("balanced", "def later_27("), ("rich", "def later_27("), ("fast", ":109-110 of 1-116 later_27")],
+    [("balanced", "def later_27("), ("rich", "def later_27("), ("fast", ":109-110 of 1-114 later_27")],
 )
 @pytest.mark.parametrize("question", ["later_27", "why does later_27 return so late?"])
 def test_a_row_about_a_named_symbol_shows_its_definition(
