@@ -45,14 +45,14 @@ class HitReader:
                 text = source.shown.part(start, stop).rstrip("\r\n")
                 symbols = self._view.outline(place.file).symbols
                 title = symbol_chain(symbols, symbol) if symbol >= 0 else ""  # or the breadcrumb of headings
-                chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), title, text)
                 lines = text.split("\n")
-                definitions = tuple(
+                definitions = [
                     (LineSpan(_find_head(symbol.first, first, lines), symbol.last), symbol_chain(symbols, number))
                     for number, symbol in enumerate(symbols)
                     if symbol.first <= last and symbol.last >= first
-                )
-                hits.append(self._hit(place, source, replace(chunk, definitions=definitions)))
+                ]
+                chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), title, text, *definitions)
+                hits.append(self._hit(place, source, chunk))
         return hits
 
     def skip_comments(self, places: Sequence[Place]) -> list[Place]:
@@ -64,7 +64,7 @@ class HitReader:
         moved: dict[int, Place] = {}
         for place in places:
             chunk = place.chunk if place.is_named else self._definition_below(place)
-            moved.setdefault(chunk, replace(place, chunk=chunk))
+            moved.setdefault(chunk, place if chunk == place.chunk else replace(place, chunk=chunk))
         return list(moved.values())
 
     def outlines(self, places: Sequence[Place], factor: float) -> list[Hit]:
@@ -84,8 +84,10 @@ class HitReader:
         chunk, end_of_file = place.chunk, self._view.chunk_starts[place.file + 1]
         while source and chunk < end_of_file and kinds[chunk] == kinds[place.chunk] == CODE_KIND:
             first, _, start, stop, _, symbol = self._row(chunk)
+            if symbol >= 0 and symbols[symbol].first >= first:
+                return chunk
             text = source.shown.part(start, stop)
-            if (symbol >= 0 and symbols[symbol].first >= first) or not is_comment(text):
+            if not is_comment(text):
                 return chunk
             if text.endswith("\n\n"):  # a license header is about no definition
                 break
@@ -98,10 +100,12 @@ class HitReader:
     def _hit(self, place: Place, source: WorkspaceFile, chunk: Chunk) -> Hit:
         size, mtime_ns = (self._snapshot.file_column(name).item(place.file) for name in ("size", "mtime_ns"))
         is_stale = source.size != size or source.mtime_ns != mtime_ns
-        project = self._snapshot.repository(place.file)
-        return Hit(chunk, place.score, place.why, is_stale, project, place.chance, place.is_named)
+        repository = self._snapshot.repository(place.file)
+        return Hit(chunk, place.score, place.why, is_stale, repository, place.chance, place.is_named)
 
-    def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
+    def _chunk(
+        self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str, *definitions: tuple[LineSpan, str]
+    ) -> Chunk:
         snapshot = self._snapshot
         path = snapshot.key(place.file)
         tags = self._view.tags(place.chunk)
@@ -116,6 +120,7 @@ class HitReader:
             title=title,
             text=text,
             tags=tags,
+            definitions=definitions,
         )
 
     def _symbols_chunk(self, place: Place) -> Chunk | None:

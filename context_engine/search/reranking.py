@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
 from math import exp, log, log1p
+from operator import mul
 from typing import NamedTuple
 
 from context_engine.model import Hit, group_by_file
 from context_engine.search.question import TITLE, Question
-from context_engine.text import split_identifier, stem_all
+from context_engine.text import split_identifier, split_words, stem_all
 
 PLACES_MAX = 40
 """Places whose text is read, those with the most chance; 80 gain nothing. The others keep their small chance."""
@@ -24,6 +27,8 @@ CHANCE_LEAST = 1e-6
 QUESTION_CHARS_MAX = 4_000
 """Characters of a question in which names and quoted texts are looked for."""
 NAMES_MAX, QUOTED_MAX = 60, 30
+WORDS_KEPT = 16_384
+"""Words whose stems are kept, some megabytes: nine of ten words of an answer were in the answers before."""
 
 
 class PlaceFacts(NamedTuple):
@@ -74,9 +79,9 @@ FACT_WEIGHTS = PlaceFacts(
 """Of the facts in the logarithm of the odds. Fitted on 2,064 messages and subjects of 86 repositories: where they are
 held out, the first place is right in .406 of them, by `odds` alone in .384."""
 
-_COMMENT = re.compile(r"^[ \t]*(?:#|//|\*|/\*|--|;;|%|\"\"\"|''')", re.MULTILINE)
-_CONTROL = re.compile(
-    r"\b(?:if|else|for|while|switch|case|match|try|catch|except|return|unless|elif|elsif|when|with)\b"
+_COMMENT = re.compile(r"\n[ \t]*(?:#|//|\*|/\*|--|;;|%|\"\"\"|''')")
+_CONTROL_WORDS = frozenset(
+    "if else for while switch case match try catch except return unless elif elsif when with".split()
 )
 _NAME = re.compile(
     r"\b(?:[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*|[A-Za-z]\w*_\w+)\b"
@@ -92,30 +97,21 @@ def rerank(question: str, hits: Sequence[Hit]) -> list[Hit]:
     its chances are those of the answer. So are the scores: a file has that of its new rank, a place that of its rank in
     the file.
     """
-    likely = _sort_by_chance(hits)
-    read, unread = likely[:PLACES_MAX], likely[PLACES_MAX:]
-    judged = []
-    for hit, facts in zip(read, read_facts(question, read), strict=True):
-        chance = 1 / (
-            1 + exp(-FACT_CONSTANT - sum(weight * fact for weight, fact in zip(FACT_WEIGHTS, facts, strict=True)))
-        )
+    likely = sorted(hits, key=lambda hit: -hit.chance)
+    judged = likely.copy()
+    for number, facts in enumerate(read_facts(question, likely[:PLACES_MAX])):
+        hit, chance = likely[number], 1 / (1 + exp(-FACT_CONSTANT - sum(map(mul, FACT_WEIGHTS, facts))))
         # The frame of a stack trace may have few words of the question.
-        judged.append(replace(hit, chance=max(chance, hit.chance) if hit.is_named else chance))
-    of_file = group_by_file(_sort_by_chance([*judged, *unread]))
+        judged[number] = replace(hit, chance=max(chance, hit.chance) if hit.is_named else chance)
+    before, of_file = group_by_file(likely), group_by_file(sorted(judged, key=lambda hit: -hit.chance))
     best = {path: max(hit.score for hit in own) for path, own in of_file.items()}
     ranked: list[Hit] = []
     is_short = Question.of(question).is_short
     paths = sorted(best, key=lambda path: -best[path]) if is_short else _order_files(of_file, best)
     for path, score in zip(paths, sorted(best.values(), reverse=True), strict=True):
-        ranked += _rank_file(of_file[path], score)
-    if is_short:
-        before = {path: iter(own) for path, own in group_by_file(likely).items()}
-        ranked = [replace(hit, chance=next(before[hit.chunk.path]).chance) for hit in ranked]
+        places = sorted(of_file[path], key=lambda hit: not hit.is_named)
+        ranked += _rank_file(places, score, [hit.chance for hit in (before[path] if is_short else places)])
     return sorted(ranked, key=lambda hit: -hit.score)
-
-
-def _sort_by_chance(hits: Iterable[Hit]) -> list[Hit]:
-    return sorted(hits, key=lambda hit: -hit.chance)
 
 
 def _order_files(of_file: Mapping[str, Sequence[Hit]], best: Mapping[str, float]) -> list[str]:
@@ -129,18 +125,16 @@ def _order_files(of_file: Mapping[str, Sequence[Hit]], best: Mapping[str, float]
     return [path for group in groups for path in sorted(group, key=lambda path: -of_file[path][0].chance)]
 
 
-def _rank_file(hits: Sequence[Hit], best: float) -> list[Hit]:
-    """Return the hits of a file, named ones first, with its scores in descending order, the greatest of them `best`.
+def _rank_file(hits: Sequence[Hit], best: float, chances: Sequence[float]) -> Iterator[Hit]:
+    """Yield the hits of a file with these chances and its scores in descending order, the greatest of them `best`.
 
     The parts of a score are in the proportion of those before; equal ones if these are nothing.
     """
     scores = sorted((hit.score for hit in hits), reverse=True)
-    ranked = []
-    for hit, old_score in zip(sorted(hits, key=lambda hit: not hit.is_named), scores, strict=True):
+    for hit, old_score, chance in zip(hits, scores, chances, strict=True):
         score, whole = best * old_score / (scores[0] or 1.0), sum(hit.why.values())
-        shares = {name: value / whole if whole else 1 / len(hit.why) for name, value in hit.why.items()}
-        ranked.append(replace(hit, score=score, why={name: score * share for name, share in shares.items()}))
-    return ranked
+        why = {name: score * (value / whole if whole else 1 / len(hit.why)) for name, value in hit.why.items()}
+        yield replace(hit, score=score, why=why, chance=chance)
 
 
 class _QuestionParts(NamedTuple):
@@ -152,41 +146,39 @@ class _QuestionParts(NamedTuple):
     quoted: tuple[str, ...]
 
 
-def read_facts(question: str, hits: Sequence[Hit]) -> list[PlaceFacts]:
-    """Return the facts of the places of one answer."""
+def read_facts(question: str, hits: Sequence[Hit]) -> Iterator[PlaceFacts]:
+    """Yield the facts of each place of one answer."""
     parts = _split_question(question)
-    counts = _count_stems(hit.chunk.text for hit in hits)
-    frequency = Counter(stem for count in counts for stem in count)
     rarity = dict.fromkeys((*parts.title, *parts.body), 0.0)
-    for stem in rarity:
-        if frequency[stem]:
-            rarity[stem] = log((len(hits) + 1) / (frequency[stem] + 0.5))
+    words = [split_words(hit.chunk.text) for hit in hits]
+    counts = _count_stems(words, frozenset(rarity))
+    frequency = Counter(stem for count in counts for stem in count)
+    for stem in rarity.keys() & frequency:
+        rarity[stem] = log((len(hits) + 1) / (frequency[stem] + 0.5))
+    in_path = {path: _weigh_path(path, parts.title, rarity) for path in {hit.chunk.path for hit in hits}}
     odds = [_compute_odds(hit.chance) for hit in hits]
     best_odds: dict[str, float] = {}
     for hit, own in zip(hits, odds, strict=True):
         best_odds[hit.chunk.path] = max(own, best_odds.get(hit.chunk.path, own))
-    facts = []
-    for hit, own, count in zip(hits, odds, counts, strict=True):
+    for hit, own, own_words, count in zip(hits, odds, words, counts, strict=True):
         text, symbol = hit.chunk.text, hit.chunk.title
         lines = text.count("\n") + 1
-        place = PlaceFacts(
+        yield PlaceFacts(
             odds=own,
             best_odds=best_odds[hit.chunk.path],
             title=_weigh_words(parts.title, rarity, count),
             body=_weigh_words(parts.body, rarity, count),
             rare=sum(rarity[stem] ** 2 for stem in parts.title if stem in count),
-            in_path=_weigh_path(hit.chunk.path, parts.title, rarity),
+            in_path=in_path[hit.chunk.path],
             names=log1p(sum(name in text for name in parts.names)),
             quoted=log1p(sum(quoted in text for quoted in parts.quoted)),
             is_named=float(symbol.rpartition(".")[2] in parts.names),
-            comments=min(1.0, len(_COMMENT.findall(text)) / lines),
-            control=min(1.0, len(_CONTROL.findall(text)) / lines),
+            comments=min(1.0, len(_COMMENT.findall(f"\n{text}")) / lines),
+            control=min(1.0, sum(map(_CONTROL_WORDS.__contains__, own_words)) / lines),
             lines=log1p(lines),
             depth=float(symbol.count(".")),
             has_symbol=float(bool(symbol)),
         )
-        facts.append(place)
-    return facts
 
 
 def _split_question(text: str) -> _QuestionParts:
@@ -212,17 +204,20 @@ def _weigh_words(words: Mapping[str, float], rarity: Mapping[str, float], count:
 
 def _weigh_path(path: str, title: Iterable[str], rarity: Mapping[str, float]) -> float:
     """Return the share of the title's words, by their rarity, that are in a path."""
-    in_path = set(stem_all(split_identifier(path)))
     whole = sum(rarity[stem] for stem in title)
-    return sum(rarity[stem] for stem in title if stem in in_path) / whole if whole else 0.0
+    return sum(rarity[stem] for stem in title if stem in _stem_parts(path)) / whole if whole else 0.0
 
 
-def _count_stems(texts: Iterable[str]) -> list[Counter[str]]:
-    """Return how often each stem is in each text; identifiers count by their parts."""
-    parts = [split_identifier(text) for text in texts]
-    distinct = list({part for own in parts for part in own})
-    stems = dict(zip(distinct, stem_all(distinct), strict=True))
-    return [Counter(map(stems.__getitem__, own)) for own in parts]
+def _count_stems(texts: Sequence[Sequence[str]], stems: frozenset[str]) -> list[Counter[str]]:
+    """Return how often each stem is in each text, given by its words, of those words that have one of `stems`."""
+    words = set(chain.from_iterable(texts))
+    parts = {word: own for word in words if not stems.isdisjoint(own := _stem_parts(word))}
+    return [Counter(chain.from_iterable(parts[word] for word in text if word in parts)) for text in texts]
+
+
+@lru_cache(WORDS_KEPT)
+def _stem_parts(word: str) -> tuple[str, ...]:
+    return tuple(stem_all(split_identifier(word)))
 
 
 def _compute_odds(chance: float) -> float:

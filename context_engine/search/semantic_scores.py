@@ -107,10 +107,10 @@ def _choose_chunks(view: RankingView, promising: Floats, card: Floats) -> Ints:
     snapshot = view.snapshot
     if snapshot.chunks <= COMPARED_ALL_MAX:
         return np.flatnonzero(snapshot.chunk_alive)
-    chosen = [find_greatest(values, COMPARED_FILES, view.countable) for values in (promising, card)]
-    files = np.unique(np.concatenate(chosen)).tolist()
-    runs = [np.arange(view.chunk_starts[file], view.chunk_starts[file + 1]) for file in files]
-    return np.concatenate([np.zeros(0, np.intp), *runs])
+    is_promising = np.zeros(snapshot.files, bool)
+    for values in (promising, card):
+        is_promising[find_greatest(values, COMPARED_FILES, view.countable)] = True
+    return np.flatnonzero(is_promising[snapshot.chunk_file])
 
 
 def compute_cosines(rows: VectorRows, query: Floats) -> Floats:
