@@ -104,7 +104,7 @@ def _by_size(symbol: Definition) -> tuple[int, LineSpan, str]:
 class SnippetOption(NamedTuple):
     """Lines that could be shown, and their worth: the probability that they are needed. `is_first`: best of its file.
 
-    `file` is the number of the file. If the option must be cut, it begins at `best_line`.
+    `file` is a number. If it must be cut, it begins at `best_line`. An addition needs other lines of its file.
     """
 
     file: int
@@ -112,6 +112,7 @@ class SnippetOption(NamedTuple):
     worth: float
     is_first: bool = False
     best_line: int = 0
+    is_addition: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,8 @@ class SnippetPacker:
     def select_best(self, options: Iterable[SnippetOption]) -> None:
         """Select the other places, and a cut one as a whole, while there is room. They come `order_by_value`."""
         for option in options:
-            self.select(option.file, option.span)
+            if option.file in self.shown or not option.is_addition:
+                self.select(option.file, option.span)
 
     def select_lines(self, lines: Iterable[LineSpan | None]) -> None:
         """Select a line of each file of which nothing is shown, best file first, while there is room."""
@@ -187,7 +189,7 @@ class SnippetPacker:
         for option in options:
             if self.room < self.frame:
                 return
-            if not self.includes(option.file, option.span):
+            if not option.is_addition and not self.includes(option.file, option.span):
                 self._select_from_best(option)
 
     def select(self, file: int, span: LineSpan, *, label: float = 0) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import accumulate
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.context.budget import (
@@ -41,6 +42,7 @@ from context_engine.context.related_files import RELATED_MAX, RelatedFile, find_
 from context_engine.context.shown_lines import ShownLines
 from context_engine.errors import CallError
 from context_engine.model import Definition, Filter, RelPath, TextQuery
+from context_engine.search import TaskText
 from context_engine.text import (
     LineSpan,
     estimate_tokens,
@@ -68,16 +70,14 @@ WIDER_SHARE = 1 / 3
 """Largest share of the budget for a symbol that is shown because of a hit in it."""
 WIDER_LINES_MAX = 200
 PART_LINES = 12
-"""The lines of a place that have the most of the question are an option of their own: more places fit into a budget
-(evals/places: flat from 10 to 14 lines)."""
-PART_TOLERANCE = 1.25
-"""A place that is hardly longer is shown as a whole."""
+"""The best lines of a place are an option of their own: more places fit (evals/places: flat from 10 to 14 lines)."""
+IMPORTS_WORTH = 0.08
+"""Share of the changes of a file that are in its first imports (mean of 13,202 changed files of 145 repositories)."""
 CONTEXT_LINES = 3
 """Lines around a line that a text search found."""
 SYMBOLS_NAMED = 5
 EXTRAS_TOKENS_MIN = 2_000
-"""In a smaller budget, summaries of files, related places and what was derived from commits would take the place of
-code (evals/places)."""
+"""In a smaller budget, summaries, related places and facts of commits would take the place of code (evals/places)."""
 REMEMBERED_MAX = 6
 NAME_CHARS_MIN = 4
 """Shorter names of files and symbols are the beginnings of too many words."""
@@ -204,8 +204,10 @@ def build_bundle(
     def exceed(bundle: Bundle) -> int:  # the room of places that were shown before stays empty: the next matter less
         return excess(bundle) + sum(place.tokens for place in bundle.shown_before)
 
-    fitting = fit_budget(build, exceed, room)
-    return fitting or _build_longest(_select_entries(options, lines, prices, extras, room), builder, excess)
+    if fitting := fit_budget(build, exceed, room):
+        return fitting
+    entries = _select_entries(options, lines, prices, extras, room)
+    return builder.build(entries[: count_beginning(len(entries), lambda n: excess(builder.build(entries[:n])) <= 0)])
 
 
 def _select_entries(
@@ -231,11 +233,6 @@ def _select_entries(
     return [*packer.selected[:first_count], *chosen_extras, *packer.selected[first_count:]]
 
 
-def _build_longest(entries: Sequence[_Entry], builder: _BundleBuilder, excess: Callable[[Bundle], int]) -> Bundle:
-    """Return the bundle of the longest beginning that fits; an empty one if not even the first entry fits."""
-    return builder.build(entries[: count_beginning(len(entries), lambda n: excess(builder.build(entries[:n])) <= 0)])
-
-
 # -- opening files ----------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +246,7 @@ class _OpenedFile:
     summary: str
     lines: Mapping[int, str]
     symbols: tuple[Definition, ...]
+    imports: list[LineSpan]
     places: tuple[FoundPlace, ...]
     is_stale: bool
 
@@ -264,6 +262,7 @@ def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) ->
     names = list(dict.fromkeys(symbol.name for depth, symbol in outline.symbols if depth == 0))
     with_summary = names and request.with_summaries and request.tokens_max >= EXTRAS_TOKENS_MIN
     more = f" and {len(names) - SYMBOLS_NAMED} more" if len(names) > SYMBOLS_NAMED else ""
+    imported = outline.imports if TaskText(request.text).is_task else ()  # a question edits nothing
     places = []
     for place in file.spots:  # within the file of today; a single line gets some lines around it
         span = place.span if place.text else place.span.expand(CONTEXT_LINES)
@@ -277,6 +276,7 @@ def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) ->
         summary=f"defines {', '.join(names[:SYMBOLS_NAMED])}{more}" if with_summary else "",
         lines=lines,
         symbols=tuple(symbol for _, symbol in outline.symbols),
+        imports=merge_spans(LineSpan(line, line + 1) for _, line in imported if {line, line + 1} <= lines.keys()),
         places=tuple(places),
         is_stale=file.is_stale,
     )
@@ -297,22 +297,23 @@ def _price_file(file: _OpenedFile) -> FilePrice:
 def _list_options(
     opened: Sequence[_OpenedFile], prices: Sequence[FilePrice], room: int, stems: Sequence[str]
 ) -> Iterator[SnippetOption]:
-    """Yield the places that the room could be for, their best parts, and the symbols around them if not too long."""
+    """Yield the places that the room could be for, their best parts, symbols around them if not too long, imports."""
     ranked = sorted((place.chance for file in opened for place in file.places), reverse=True)
     least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1] if ranked else 0.0
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
         likely = [place for place in file.places if place.chance >= least]
         for rank, place in enumerate(likely):
-            count = 1 if number == rank == 0 else PART_LINES
-            best_line = find_best_lines(place.span, file.lines, stems, count).first
-            yield SnippetOption(number, place.span, place.chance, rank == 0, best_line)
-            if place.span.lines > PART_LINES * PART_TOLERANCE:
-                part = find_best_lines(place.span, file.lines, stems, PART_LINES)
+            part = find_best_lines(place.span, file.lines, stems, PART_LINES)
+            yield SnippetOption(number, place.span, place.chance, rank == 0, part.first)
+            if place.span.lines > PART_LINES:
                 yield SnippetOption(number, part, place.chance * PART_WORTH)
             wide, _ = widen_to_symbol(place.span, file.symbols, lines_max=WIDER_LINES_MAX)
             is_there = wide.first in file.lines and wide.last in file.lines
             if wide != place.span and is_there and price.price_span(wide) <= room * WIDER_SHARE:
                 yield SnippetOption(number, wide, place.chance * WIDER_WORTH)
+        if likely and file.imports:  # a file is edited if any of its places is
+            edited = 1 - prod(1 - place.chance for place in file.places)
+            yield SnippetOption(number, file.imports[0], edited * IMPORTS_WORTH, is_addition=True)
 
 
 def find_best_lines(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str], count: int) -> LineSpan:
@@ -455,7 +456,6 @@ class _BundleBuilder:
     team: ProjectKnowledge
     unreadable: tuple[str, ...]
     known: ShownLines
-    _snippets: dict[tuple[int, LineSpan], Snippet] = field(default_factory=dict, repr=False)
 
     def build(self, entries: Sequence[_Entry]) -> Bundle:
         """Return the bundle of these entries."""
@@ -501,10 +501,7 @@ class _BundleBuilder:
         spans = merge_spans(span for span in selected if not any(place.contains(span) for place in known))
         rows = [entry.content for entry in own if isinstance(entry, _Extra)]
         related = tuple(row for row in rows if isinstance(row, RelatedFile))
-        for span in spans:  # most snippets are the same in each try
-            if (number, span) not in self._snippets:
-                self._snippets[number, span] = _build_snippet(file, span)
-        snippets = [self._snippets[number, span] for span in spans]
+        snippets = [_build_snippet(file, span) for span in spans]
         snippets.sort(key=lambda snippet: (-snippet.relevance, snippet.span))
         return BundledFile(file.path, file.language, file.relevance, file.summary, tuple(snippets), related)
 
@@ -520,5 +517,5 @@ def _build_snippet(file: _OpenedFile, span: LineSpan) -> Snippet:
     symbol = ", ".join(names[:3]) or find_symbol_at(span, file.symbols)
     is_cut = any(place.span.first <= span.last < place.span.last for place in inside)
     text = file.join(span)
-    relevance = max((place.relevance for place in inside), default=file.relevance)
+    relevance = max((place.relevance for place in inside), default=0.0)
     return Snippet(span, text, relevance, estimate_tokens(text), symbol, span.last + 1 if is_cut else 0)

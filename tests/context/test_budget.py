@@ -16,7 +16,9 @@ from context_engine.context.budget import (
 from context_engine.text.lines import LineSpan
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
-options = st.builds(SnippetOption, st.integers(0, 2), spans, st.sampled_from([0.2, 0.5, 1.0]), st.booleans())
+worths = st.sampled_from([0.2, 0.5, 1.0])
+options = st.builds(SnippetOption, st.integers(0, 2), spans, worths, st.booleans(), is_addition=st.just(False))
+additions = st.builds(SnippetOption, st.integers(0, 2), spans, worths, st.just(False), is_addition=st.just(True))
 prices = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=3, max_size=3).map(
     lambda rows: [FilePrice(head, lambda _, line=line: line) for head, line in rows]
 )
@@ -69,6 +71,14 @@ def test_with_room_for_all_everything_that_is_offered_is_shown(
 ) -> None:
     offered = {(each.file, line) for each in wanted for line in range(each.span.first, each.span.last + 1)}
     assert lines(packed(wanted, costs, 10_000)) == offered
+
+
+@given(st.lists(options, max_size=4), st.lists(additions, max_size=4), prices, rooms)
+def test_an_addition_comes_only_after_other_lines_of_its_file(
+    wanted: list[SnippetOption], added: list[SnippetOption], costs: list[FilePrice], room: int
+) -> None:
+    first_lines = {each.file: each.span.first for each in reversed(packed(wanted + added, costs, room))}
+    assert first_lines.items() <= {(each.file, each.span.first) for each in wanted}
 
 
 @given(st.lists(options, max_size=8), prices, rooms)

@@ -122,7 +122,7 @@ def test_a_secret_is_masked_before_it_is_counted(pool: Engine) -> None:
 def test_a_place_that_is_cut_says_where_it_goes_on(pool: Engine) -> None:
     found = made(pool, "a very long way to fill a pool", files_max=1, tokens_max=300)
     (snippet,) = found.files[0].snippets
-    assert found.files[0].path == "pool/filling.py" and snippet.span.first == 2  # the line that answers
+    assert found.files[0].path == "pool/filling.py" and snippet.span.contains(LineSpan(2, 2))  # it answers
     assert 2 < snippet.goes_on == snippet.span.last + 1 < 40
 
 
@@ -137,6 +137,18 @@ def test_a_part_of_a_long_function_is_widened_to_all_of_it_when_there_is_room(po
     roomy = made(pool, "a very long way to fill a pool", files_max=1, tokens_max=20_000)
     (snippet,) = roomy.files[0].snippets
     assert snippet.span == LineSpan(1, 123) and snippet.symbol.startswith("fill_slowly")
+
+
+def test_a_task_has_the_imports_of_its_file_after_its_places_and_a_question_has_not(tmp_path: Path) -> None:
+    imports = "".join(f"from meters.dial_{n} import dial_{n}\n" for n in range(45))
+    filler = "".join(f"def gauge_{n}():\n    return read_gauge({n}, 'north of the tank')\n\n\n" for n in range(400))
+    wanted = "def drain_overflow(tank):\n    return tank.drain(overflow=True)\n"
+    with indexed(tree(tmp_path / "w", {"plant/north.py": f"{imports}\n\n{filler}{wanted}"})) as engine:
+        asked = [f"{verb} the overflow of a tank is drained" for verb in ("change how", "where is it that")]
+        task, question = (made(engine, text, tokens_max=3_500, with_related=False).files[0].snippets for text in asked)
+    assert "drain_overflow" in task[0].text and task[0].relevance > task[-1].relevance
+    assert task[-1].text.strip() == imports.strip()
+    assert not any("import" in snippet.text for snippet in question)
 
 
 def test_globs_choose_the_files_and_a_name_with_brackets_is_a_name(pool: Engine) -> None:
