@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from context_engine.index import StoredSymbol, role_of, term_hashes
+from context_engine.index import StoredOutline, StoredSymbol, role_of, term_hashes
 from context_engine.model import Edge
 from context_engine.references.indirect_symbols import find_constructor_uses
 from context_engine.references.reference_finder import SymbolUse
@@ -310,16 +310,18 @@ class Neighbor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NeighborFinder:
-    """Finds neighbors in the graph of one snapshot."""
+    """Finds neighbors in the graph of one snapshot; `lines` of paths and `outline` of files remember what they read."""
 
     graph: SymbolGraph
+    lines: Callable[[str], list[str]]
+    outline: Callable[[int], StoredOutline]
 
     def find(self, path: str, span: LineSpan) -> list[Neighbor]:
         """Return the callees of a place, then its callers, then the tests that mention it; a few of each."""
         file = self.graph.snapshot.by_path.get(path)
-        if file is None or not (lines := self.graph.parses.lines(path)):
+        if file is None or not (lines := self.lines(path)):
             return []
-        own = _symbols_of(self.graph.stored_outline(file).symbols, span)
+        own = _symbols_of(self.outline(file).symbols, span)
         names = unique(symbol.name for symbol in own if len(symbol.name) >= NAMES_MAX)
         text = "\n".join(lines[span.first - 1 : span.last])
         callers = dict.fromkeys(one for name in names[:NAMES_MAX] for one in self._find_callers(name, path, span))
@@ -355,7 +357,7 @@ class NeighborFinder:
         return [sorted(some) if len(some) <= DEFINITIONS_MAX else [] for some in files]
 
     def _definitions_of(self, name: str, path: str) -> Iterable[StoredSymbol]:
-        symbols = self.graph.stored_outline(self.graph.snapshot.by_path[path]).symbols
+        symbols = self.outline(self.graph.snapshot.by_path[path]).symbols
         return (symbol for symbol in symbols if symbol.name == name and symbol.kind != "section")
 
     def _find_callers(self, name: str, path: str, span: LineSpan) -> list[Neighbor]:
@@ -368,10 +370,10 @@ class NeighborFinder:
         for chunk in chunks:
             file = int(self.graph.snapshot.chunk_file[chunk])
             where = self.graph.snapshot.paths[file]
-            lines = self.graph.parses.lines(where)[: int(last[chunk])]
+            lines = self.lines(where)[: int(last[chunk])]
             numbers = range(int(first[chunk]), len(lines) + 1)
             uses = [number for number in numbers if _mentions(lines[number - 1], name)]
-            symbols = self.graph.stored_outline(file).symbols
+            symbols = self.outline(file).symbols
             for number in uses:
                 around = [symbol for symbol in symbols if symbol.first <= number <= symbol.last]
                 around = [symbol for symbol in around if symbol.kind != "section" and symbol.name != name]
@@ -382,7 +384,7 @@ class NeighborFinder:
         return sorted({one for one in found if one.text})
 
     def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:
-        lines = self.graph.parses.lines(path)
+        lines = self.lines(path)
         text = lines[line - 1].strip()[:CHARS_MAX] if line <= len(lines) and not is_sensitive(path) else ""
         return Neighbor(path, line, text, relation)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import chain
+from itertools import chain, starmap
 from weakref import WeakMethod
 
 import numpy as np
@@ -25,7 +25,7 @@ from context_engine.index import (
     qualified_names,
     term_hashes,
 )
-from context_engine.languages import PathIndex, Symbol, SyntaxFile, resolve_import
+from context_engine.languages import Import, Outline, PathIndex, Symbol, SyntaxFile, resolve_import
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.reference_finder import ReferenceFinder, SymbolUse, offset_of
 from context_engine.references.scip.scip_edges import EdgeProject, ExternalEdges
@@ -114,6 +114,16 @@ class SymbolGraph:
     def stored_outline(self, file: int) -> StoredOutline:
         """Return a file's outline as it was indexed."""
         return decode_outline(self.snapshot.heap("outline", file))
+
+    def outline(self, path: str, sha256: bytes) -> tuple[Outline, list[str]]:
+        """Return a file's outline without details, and the qualified names: as indexed, if its bytes are the same."""
+        file = self.snapshot.by_path.get(path)
+        is_same = file is not None and self.snapshot.heap("sha256", file) == sha256
+        if not is_same or not (stored := self.stored_outline(file)).symbols:
+            return self.parses.outline(path)
+        fields = ((s.name, s.kind, s.first, s.last, 0, 0, s.parent, s.line, s.owner) for s in stored.symbols)
+        outline = Outline(tuple(starmap(Symbol, fields)), tuple(starmap(Import, stored.imports)))
+        return outline, qualified_names(stored.symbols)
 
     def _may_define(self, file: int, owners: Sequence[bytes]) -> bool:
         """Whether the stored outline of a file has all these words, in small letters. It is not decoded for that."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
 from context_engine.index import LiveIndex, ParsedFileCache, Snapshot
@@ -69,7 +69,7 @@ class SymbolService(JointService):
         return Found(shown, len(defined), near, freshness)
 
     def outline(self, path: str, *, details: bool = True) -> FileOutline:
-        """Outline one file as it is now; without `details`, in half the time, definitions have no signature and no doc.
+        """Outline one file as it is now; without `details`, in little time, definitions have no signature and no doc.
 
         Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied.
         """
@@ -84,7 +84,8 @@ class SymbolService(JointService):
             parsed = self._parses.parse(rel)
             found, qualified = (parsed.outline, parsed.qualified) if parsed else (Outline(), [])
         else:
-            found, qualified = self._parses.outline(rel)
+            outlines = self._newest_graph() if self._live.snapshot() else None
+            found, qualified = outlines.outline(rel, source.sha256) if outlines else self._parses.outline(rel)
         if language is None:
             return FileOutline(rel, "text", lines, (), (), ())
         symbols = []
@@ -192,7 +193,9 @@ class SymbolService(JointService):
         if self.joined:
             name, owner, own_path = self.find_owner(path)
             return [qualify(name, neighbor) for neighbor in owner.neighbors(own_path, span)]
-        return NeighborFinder(self._newest_graph()).find(str(self._root.rel(path)), span)
+        graph = self._newest_graph()
+        finder = NeighborFinder(graph, cache(graph.parses.lines), cache(graph.stored_outline))
+        return finder.find(str(self._root.rel(path)), span)
 
     def files_named(self, *names: str) -> tuple[RelPath, ...]:
         """List the files whose path ends with the components of a name, sorted; works without an index."""

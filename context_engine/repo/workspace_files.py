@@ -24,8 +24,8 @@ READ_BYTES_MAX = 1_000_000
 LISTED_BYTES_MAX = 1 << 62
 """A listing shows files of any size."""
 FILES_KEPT = 200
-KEPT_BYTES_MAX = 100_000
-"""The files of the last answers are kept, 20 MB at most: the questions of one session concern the same files."""
+KEPT_BYTES_MAX = 10_000_000
+"""The files of the last answers are kept, up to so many bytes: the questions of one session concern the same files."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,8 @@ class WorkspaceFiles(JointService):
         if isinstance(loaded, Skipped):
             self._kept.pop(path, None)
             return None
-        if len(self._kept) >= FILES_KEPT:
+        kept_bytes = sum(file.size for file in tuple(self._kept.values()))
+        if len(self._kept) >= FILES_KEPT or kept_bytes + loaded.size > KEPT_BYTES_MAX:
             self._kept.clear()
         known = WorkspaceFile(loaded.data, loaded.size, loaded.mtime_ns, path, self._texts)
         if loaded.size <= KEPT_BYTES_MAX:

@@ -261,3 +261,17 @@ def test_a_limit_on_unused_definitions_is_kept_and_said(project: Open) -> None:
     engine = project("Definitions that nothing uses")
     traced = engine.symbols.trace("", "unused", limit=2)
     assert (len(traced.edges), traced.truncated) == (2, True)
+
+
+def test_an_outline_without_details_is_that_of_the_file_of_today(tmp_path: Path) -> None:
+    root = tree(tmp_path / "project", {"a.py": "import re\n\n\nclass Pool:\n    def drain(self): ...\n"})
+    with indexed(root) as engine:
+
+        def definitions(*, details: bool) -> list[tuple[object, ...]]:
+            outline = engine.symbols.outline("a.py", details=details)
+            symbols = [(depth, one.qualified, one.kind, one.span) for depth, one in outline.symbols]
+            return [*symbols, *outline.imports]
+
+        assert definitions(details=False) == definitions(details=True) != []
+        (root / "a.py").write_text("\n\nimport os\n\n\ndef drain(): ...\n\n\nclass Pool: ...\n")
+        assert definitions(details=False) == definitions(details=True) != []
