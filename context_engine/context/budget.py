@@ -76,14 +76,13 @@ def widen_to_symbol(span: LineSpan, symbols: Sequence[Definition], *, lines_max:
     A span is complete if most of it is a whole definition. Part of a long function, or a line that a text search
     found, reads better with the definition around it.
     """
-    around = [symbol for symbol in symbols if symbol.kind != "section" and symbol.span != span]
-    around = [symbol for symbol in around if symbol.span.contains(span)]
+    around = [one for one in symbols if one.span.contains(span) and one.kind != "section" and one.span != span]
+    nearest = min(around, key=_by_size, default=None)
+    if nearest is None or nearest.span.lines > lines_max:
+        return span, ""
     inside = [symbol.span for symbol in symbols if span.contains(symbol.span)]
     is_complete = any(one.lines >= WHOLE_SYMBOL_SHARE * span.lines for one in inside)
-    nearest = min(around, key=_by_size, default=None)
-    if nearest is None or is_complete or nearest.span.lines > lines_max:
-        return span, ""
-    return nearest.span, nearest.qualified
+    return (span, "") if is_complete else (nearest.span, nearest.qualified)
 
 
 def find_symbol_at(span: LineSpan, symbols: Sequence[Definition]) -> str:

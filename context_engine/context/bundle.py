@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -288,6 +289,7 @@ def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) ->
 def _price_file(file: _OpenedFile) -> FilePrice:
     """Return the prices of a file: its name and summary, and its lines."""
 
+    @cache
     def price_line(number: int) -> float:
         return estimate_tokens(f"{file.lines.get(number, '')}\n")
 
