@@ -11,25 +11,21 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import dropwhile
 
-from context_engine.context import (
-    QUOTED_FROM_REPOSITORY,
-    Bundle,
-    BundledFile,
-    BundleRequest,
-    ProjectKnowledge,
-    ShownLines,
-    Snippet,
-    Workspace,
-    build_bundle,
-)
-from context_engine.model import Answer, Query
+from context_engine.context import QUOTED_FROM_REPOSITORY, ShownLines, Workspace
+from context_engine.index import role_of
+from context_engine.model import Answer, Chunk, Query
 from context_engine.search import Question
-from context_engine.text import escape_line, estimate_tokens
+from context_engine.text import LineSpan, escape_line, estimate_tokens, format_count, merge_spans
 from context_engine.tools import fence_for
 
-TOKENS_MAX = 1_500
+TOKENS_MAX, CODE_TOKENS, POINTERS_TOKENS = 900, 600, 250
+"""Of what is given, of the code in it, and of places without code."""
+PLACES_MAX, MENTIONS_MAX = 3, 10
+LINES_MAX = 200
+"""A longer definition is not looked at as a whole."""
 PROBABILITY_MIN = 0.6
 """Of an answer that is given. On the tuning half of the prompts all of 50 that need no code stay silent, and 80 % of
 those that need some are answered (evals/injection)."""
@@ -81,26 +77,70 @@ def asks_for_code(prompt: str, *, names_code: bool = False) -> bool:
 
 
 def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -> str:
-    """Return the code for a prompt, and record it in `shown`; lines in there are not repeated.
+    """Return the likeliest place for a prompt with its code, two more places, and the lines that have its name.
 
-    Only `TOKENS_MAX` limits the number of places.
+    Without code if the answer is less sure than `PROBABILITY_MIN`. Code in `shown` is not given again; what is given is
+    recorded there.
 
     Raises: as `Engine.search`, such as NotIndexed.
     """
-    if not needs_code(prompt, workspace.search.find(Query(prompt, 1))):
+    query = Query(prompt, PLACES_MAX**2, chunks_per_file=PLACES_MAX, files_max=PLACES_MAX)
+    answer = workspace.search.find(query)
+    if not needs_code(prompt, answer):
         return ""
-    request = BundleRequest(
-        prompt, tokens_max=TOKENS_MAX, with_related=False, with_memories=False, with_summaries=False, shown=shown
-    )
-    bundle = build_bundle(request, workspace, ProjectKnowledge(), _count_excess)
-    places = []
-    for file, snippet in _list_places(bundle):
-        location = (file.path, snippet.span.first, snippet.text)
-        if not shown.includes(*location):
-            places.append((file, snippet, location))
-    for _, _, location in places:
-        shown.add(*location)
-    return _format([(file, snippet) for file, snippet, _ in places]) if places else ""
+    places = dict.fromkeys((hit.chunk.path, _widen(hit.chunk), hit.chunk.symbol) for hit in answer.hits)
+    rows = [f"{escape_line(path)}:{span} {escape_line(symbol)}".rstrip() for path, span, symbol in places][:PLACES_MAX]
+    first = answer.hits[0].chunk
+    if answer.probability < PROBABILITY_MIN:
+        return limit_lines(HEAD, rows, POINTERS_TOKENS)
+    if shown.includes(first.path, first.span.first, first.text):
+        return limit_lines(HEAD, rows[1:], POINTERS_TOKENS)
+    head = f"{HEAD}\n\n{rows[0]}\n{_quote(first, workspace, shown)}"
+    others = [f"also likely: {row}" for row in rows[1:]]
+    return limit_lines(head, [*others, *_list_mentions(first, workspace)], TOKENS_MAX) or head
+
+
+def _widen(chunk: Chunk) -> LineSpan:
+    """Return the smallest definition around a chunk, else the chunk with all of what it shows a part of."""
+    spans = [span for span, _ in chunk.definitions if span.lines <= LINES_MAX]
+    around = [span for span in spans if span.contains(chunk.span)]
+    if around:
+        return min(around, key=lambda span: span.lines)
+    return LineSpan(min(span.first for span in (chunk.span, *spans)), max(span.last for span in (chunk.span, *spans)))
+
+
+def _quote(chunk: Chunk, workspace: Workspace, shown: ShownLines) -> str:
+    """Return the place of a chunk: whole, or if that is too long its first line and the chunk, and what is left out."""
+    place = _widen(chunk)
+    text = workspace.files.read(chunk.path, first=place.first, last=place.last).text.rstrip("\n")
+    lines = dict(enumerate(text.split("\n"), place.first))
+    is_short = estimate_tokens(text) <= CODE_TOKENS
+    spans = [place] if is_short else merge_spans([LineSpan(place.first, place.first), chunk.span])
+    parts, following = [], place.first
+    for span in spans:
+        if span.first > following:
+            parts.append(f"… {LineSpan(following, span.first - 1)}")
+        part = "\n".join(lines[number] for number in range(span.first, span.last + 1) if number in lines)
+        shown.add(chunk.path, span.first, part)
+        parts.append(part)
+        following = span.last + 1
+    if following <= max(lines):
+        parts.append(f"… {LineSpan(following, max(lines))}")
+    code = "\n".join(parts)
+    fence = fence_for(code)
+    return f"{fence}{chunk.language}\n{code}\n{fence}"
+
+
+def _list_mentions(chunk: Chunk, workspace: Workspace) -> Iterator[str]:
+    """Yield the lines of code, beyond its place, that have the name of a chunk's definition; of its file first."""
+    name, own = chunk.symbol.rpartition(".")[2], _widen(chunk)
+    lines = workspace.symbols.mentions(name) if name else []
+    lines = [line for line in lines if line.path != chunk.path or not own.first <= line.line <= own.last]
+    lines = [line for line in lines if role_of(line.path, "code") != "docs"]
+    if lines:
+        yield f"{format_count(len(lines), 'other line')} with {escape_line(name)}:"
+    for line in sorted(lines, key=lambda line: line.path != chunk.path)[:MENTIONS_MAX]:
+        yield f"{escape_line(line.path)}:{line.line}: {escape_line(line.text)}"
 
 
 def needs_code(prompt: str, answer: Answer) -> bool:
@@ -111,19 +151,13 @@ def needs_code(prompt: str, answer: Answer) -> bool:
     return asks_for_code(prompt, names_code=not _NAMING_SIGNALS.isdisjoint(answer.hits[0].why))
 
 
-def _list_places(bundle: Bundle) -> list[tuple[BundledFile, Snippet]]:
-    return [(file, snippet) for file in bundle.files for snippet in file.snippets]
-
-
-def _count_excess(bundle: Bundle) -> int:
-    """Return by how many tokens a bundle is too long."""
-    return estimate_tokens(_format(_list_places(bundle))) - TOKENS_MAX
-
-
-def _format(places: list[tuple[BundledFile, Snippet]]) -> str:
-    parts = [HEAD]
-    for file, snippet in places:
-        fence = fence_for(snippet.text)
-        head = f"{escape_line(file.path)}:{snippet.span} {escape_line(snippet.symbol)}".rstrip()
-        parts.append(f"{head}\n{fence}{file.language}\n{snippet.text}\n{fence}")
-    return "\n\n".join(parts)
+def limit_lines(head: str, lines: Iterable[str], tokens_max: int) -> str:
+    """Return the first lines that fit under their head; empty without any."""
+    room = tokens_max - estimate_tokens(head)
+    kept = [head]
+    for line in lines:
+        room -= estimate_tokens(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return "\n".join(kept) if len(kept) > 1 else ""

@@ -8,7 +8,7 @@ prompt. After an edit: who uses what was changed, and the tests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +21,9 @@ from context_engine.context import (
 )
 from context_engine.errors import ContextEngineError
 from context_engine.hooks.hook_events import HookEvent
-from context_engine.hooks.prompt_context import PROBABILITY_MIN
+from context_engine.hooks.prompt_context import PROBABILITY_MIN, limit_lines
 from context_engine.model import Query
-from context_engine.text import LineSpan, escape_line, estimate_tokens, format_count
+from context_engine.text import LineSpan, escape_line, format_count
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -175,18 +175,6 @@ def _name_symbols(path: str, numbers: Sequence[int], engine: Engine) -> Iterator
         span = spans[name]
         listed = ", ".join(map(str, lines[:LINES_LISTED])) + (" …" if len(lines) > LINES_LISTED else "")
         yield f"{escape_line(outline.path)}: {listed} in {escape_line(name)} ({span.first}-{span.last})"
-
-
-def limit_lines(head: str, lines: Iterable[str], tokens_max: int) -> str:
-    """Return the first lines that fit under their head; empty without any."""
-    room = tokens_max - estimate_tokens(head)
-    kept = [head]
-    for line in lines:
-        room -= estimate_tokens(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
-    return "\n".join(kept) if len(kept) > 1 else ""
 
 
 def join_folder(path: str, event: HookEvent) -> str:

@@ -308,6 +308,14 @@ class Neighbor(NamedTuple):
     relation: Relation
 
 
+class NamedLine(NamedTuple):
+    """A line that has a name."""
+
+    path: str
+    line: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class NeighborFinder:
     """Finds neighbors in the graph of one snapshot; `lines` of paths and `outline` of files remember what they read."""
@@ -361,27 +369,33 @@ class NeighborFinder:
         return (symbol for symbol in symbols if symbol.name == name and symbol.kind != "section")
 
     def _find_callers(self, name: str, path: str, span: LineSpan) -> list[Neighbor]:
+        found = set()
+        for where, number, _ in self.list_mentions(name):
+            symbols = self.outline(self.graph.snapshot.by_path[where]).symbols
+            around = [symbol for symbol in symbols if symbol.first <= number <= symbol.last]
+            around = [symbol for symbol in around if symbol.kind != "section" and symbol.name != name]
+            if around and not (where == path and span.first <= number <= span.last):
+                nearest = min(around, key=lambda symbol: symbol.last - symbol.first)
+                relation: Relation = "tests it" if role_of(where, "code") == "test" else "uses it"
+                found.add(self._neighbor(where, nearest.line, relation))
+        return sorted(one for one in found if one.text)
+
+    def list_mentions(self, name: str) -> list[NamedLine]:
+        """Return the lines that have a name as a word, by file; none of a name that very many chunks have."""
         term = (expand_words([name.lstrip("#")])[0][-1:] or [compound_term(name)])[0]
-        chunks = self.graph.snapshot.matches("body", term_hashes([term])).docs.tolist()
+        snapshot = self.graph.snapshot
+        chunks = snapshot.matches("body", term_hashes([term])).docs.tolist()
         if len(chunks) > MENTIONS_MAX:
             return []
-        first, last = self.graph.snapshot.chunk_column("first"), self.graph.snapshot.chunk_column("last")
-        found = []
+        first, last = snapshot.chunk_column("first"), snapshot.chunk_column("last")
+        found = set()
         for chunk in chunks:
-            file = int(self.graph.snapshot.chunk_file[chunk])
-            where = self.graph.snapshot.paths[file]
-            lines = self.lines(where)[: int(last[chunk])]
-            numbers = range(int(first[chunk]), len(lines) + 1)
-            uses = [number for number in numbers if _mentions(lines[number - 1], name)]
-            symbols = self.outline(file).symbols
-            for number in uses:
-                around = [symbol for symbol in symbols if symbol.first <= number <= symbol.last]
-                around = [symbol for symbol in around if symbol.kind != "section" and symbol.name != name]
-                if around and not (where == path and span.first <= number <= span.last):
-                    nearest = min(around, key=lambda symbol: symbol.last - symbol.first)
-                    relation: Relation = "tests it" if role_of(where, "code") == "test" else "uses it"
-                    found.append(self._neighbor(where, nearest.line, relation))
-        return sorted({one for one in found if one.text})
+            path = snapshot.paths[int(snapshot.chunk_file[chunk])]
+            lines = self.lines(path)[: int(last[chunk])]
+            for number in range(int(first[chunk]), len(lines) + 1):
+                if _mentions(lines[number - 1], name) and not is_sensitive(path):
+                    found.add(NamedLine(path, number, lines[number - 1].strip()[:CHARS_MAX]))
+        return sorted(found)
 
     def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:
         lines = self.lines(path)

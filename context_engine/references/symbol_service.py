@@ -12,7 +12,7 @@ from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFoun
 from context_engine.index import LiveIndex, ParsedFileCache, Snapshot
 from context_engine.languages import Outline, PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
-from context_engine.references.graph_traversal import GraphTraversal, Neighbor, NeighborFinder
+from context_engine.references.graph_traversal import GraphTraversal, NamedLine, Neighbor, NeighborFinder
 from context_engine.references.indirect_symbols import find_inherited_symbols, find_symbols
 from context_engine.references.module_uses import ModuleUse, find_module_uses
 from context_engine.references.renames import RenameUses
@@ -196,6 +196,15 @@ class SymbolService(JointService):
         graph = self._newest_graph()
         finder = NeighborFinder(graph, cache(graph.parses.lines), cache(graph.stored_outline))
         return finder.find(str(self._root.rel(path)), span)
+
+    def mentions(self, name: str) -> list[NamedLine]:
+        """List the lines that have a name as a word, by file; none of one that very many places have.
+
+        Raises: NotIndexed.
+        """
+        if self.joined:
+            return qualify_rows(self.ask_owners([name], lambda one, own: one.mentions(own[0] or name)))
+        return NeighborFinder(self._newest_graph()).list_mentions(name)
 
     def files_named(self, *names: str) -> tuple[RelPath, ...]:
         """List the files whose path ends with the components of a name, sorted; works without an index."""

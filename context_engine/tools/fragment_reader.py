@@ -255,8 +255,11 @@ class FragmentReader:
     def _notes_on(self, taken: FragmentSelection, bodies: Sequence[FragmentBody]) -> Iterator[str]:
         """Yield notes on what was found but is not shown, what was not found, what was not read, and the others."""
         if taken.cut:
-            path, rest = self._files[taken.cut.file].file.path, LineSpan(taken.next_line, taken.cut.span.last)
-            yield f"… cut here: the rest is {escape_line(path)}:{rest}"
+            rest = [
+                f"{escape_line(self._files[place.file].file.path)}:{next_line}-{place.span.last}"
+                for place, next_line in taken.cut
+            ]
+            yield f"… cut here: the rest is {', '.join(rest)}"
         if taken.dropped:
             left = [
                 f"{escape_line(file.file.path)}: {name}"

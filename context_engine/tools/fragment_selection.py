@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +25,7 @@ from context_engine.tools.reply import reply_size
 FragmentKind = Literal["lines", "symbol", "whole", "found", "pattern", "keyword"]
 IMPORTANCE: tuple[FragmentKind, ...] = ("lines", "symbol", "whole", "found", "pattern", "keyword")
 """What was named exactly comes before what was searched for: `whole` files, then what the index `found`."""
+NAMED = ("lines", "symbol", "whole")
 FOUND = ("pattern", "keyword")
 LABEL_CHARS_MAX = 60
 """The beginning of a long pattern is enough to recognize it."""
@@ -80,53 +82,64 @@ class ReplyRoom(NamedTuple):
 NO_LIMIT = ReplyRoom(1 << 60, 1 << 60)
 
 
-class FragmentSelection(NamedTuple):
-    """What is shown, by file and line, and the places that have no room.
+@dataclass(slots=True)
+class FragmentSelection:
+    """What is shown, by file and line, what has no room, and what is `cut`, with the line at which it goes on."""
 
-    At most one place is `cut`: it is shown from its first line, and continues at `next_line`.
-    """
-
-    fragments: list[Fragment]
-    dropped: list[FragmentPlace]
-    cut: FragmentPlace | None
-    next_line: int
+    fragments: list[Fragment] = field(default_factory=list)
+    dropped: list[FragmentPlace] = field(default_factory=list)
+    cut: list[tuple[FragmentPlace, int]] = field(default_factory=list)
 
 
 def select_fragments(
     places: Iterable[FragmentPlace], bodies: Sequence[FragmentBody], *, context: int = 0, room: ReplyRoom = NO_LIMIT
 ) -> FragmentSelection:
-    """Select places with `context` lines around each, the most important first, while they fit the room.
+    """Select places with `context` lines around each while they fit the room.
 
-    A place that does not fit with its context is shown without, and cut where the room ends; the first one shows at
-    least a line. After a place that was cut or dropped no further line is selected. A place after the end of its file
-    is ignored.
+    What was named shares the room: each place gets an equal part of it, and of what shorter places leave. Then comes
+    what was searched for, the most important first, until something does not fit. A place that does not fit with its
+    context is shown without, and cut where its room ends; the first one shows at least a line. A place after the end of
+    its file is ignored.
     """
     packer = SnippetPacker([_price_body(body, room) for body in bodies], room.size, frame=0)
+    selection = FragmentSelection()
     kept: list[tuple[FragmentPlace, LineSpan]] = []
-    dropped: list[FragmentPlace] = []
-    cut, next_line = None, 0
-    for place in sort_by_importance(places):
-        last_line = len(bodies[place.file].lines)
-        own, wide = place.span.clip(last_line), place.span.expand(context).clip(last_line)
+
+    def clip(place: FragmentPlace, around: int = 0) -> LineSpan | None:
+        return place.span.expand(around).clip(len(bodies[place.file].lines))
+
+    def select(place: FragmentPlace, share: float) -> None:
+        own, wide = clip(place), clip(place, context)
         if own is None or wide is None:
-            continue
-        is_full, is_shown = bool(dropped) or cut is not None, packer.includes(place.file, own)
-        if is_full and not is_shown:
-            dropped.append(place)
-            continue
+            return
         ends = f"{place.span.first}-{place.span.last}"
         label = room.price(f"@@ {ends} {place.label} {ends}" if place.label else f"@@ {ends}")
-        if not is_full and packer.select(place.file, wide, label=label):
+        spare, packer.room = packer.room - share, share
+        if packer.select(place.file, wide, label=label):
             kept.append((place, wide))
-        elif is_shown:  # only its label has a price
-            kept += [(place, own)] * packer.select(place.file, own, label=label)
+        elif packer.includes(place.file, own):  # only its label has a price
+            kept.extend([(place, own)] * packer.select(place.file, own, label=label))
         elif last := packer.select_beginning(place.file, own, label=label, least=not kept):
             kept.append((place, LineSpan(own.first, last)))
             if last < own.last:
-                cut, next_line = place, last + 1
+                selection.cut.append((place, last + 1))
         else:
-            dropped.append(place)
-    return FragmentSelection(_join_fragments(kept), dropped, cut, next_line)
+            selection.dropped.append(place)
+        packer.room += spare
+
+    ranked = sort_by_importance(places)
+    named = [place for place in ranked if place.kind in NAMED]
+    named.sort(key=lambda place: packer.prices[place.file].price_span(clip(place) or LineSpan(1, 1)))
+    for number, place in enumerate(named):
+        select(place, packer.room / (len(named) - number))
+    for place in ranked[len(named) :]:
+        own = clip(place)
+        if own and (selection.cut or selection.dropped) and not packer.includes(place.file, own):
+            selection.dropped.append(place)
+        else:
+            select(place, packer.room)
+    selection.fragments = _join_fragments(kept)
+    return selection
 
 
 def _price_body(body: FragmentBody, room: ReplyRoom) -> FilePrice:

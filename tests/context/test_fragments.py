@@ -14,6 +14,8 @@ from context_engine.text.lines import LineSpan, shorten_line
 from context_engine.text.words import estimate_tokens
 from context_engine.tools.fragment_selection import (
     IMPORTANCE,
+    NAMED,
+    NO_LIMIT,
     FragmentBody,
     FragmentPlace,
     FragmentSelection,
@@ -61,7 +63,7 @@ def test_without_a_limit_all_that_was_asked_is_shown_with_its_context_and_nothin
         own = [in_file(place, body) for place in asked if place.file == number]
         wide = {line + step for one in own for line in one for step in range(-context, context + 1)}
         assert shown(found, number) == {line for line in wide if 1 <= line <= len(body.lines)}
-    assert (found.dropped, found.cut) == ([], None)
+    assert (found.dropped, found.cut) == ([], [])
 
 
 @given(many_places, two_bodies, contexts, tight)
@@ -82,8 +84,8 @@ def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_befor
     found = select_fragments(asked, files, context=context, room=room)
     for place in asked:
         missing = in_file(place, files[place.file]) - shown(found, place.file)
-        if place == found.cut:
-            missing = {line for line in missing if line < found.next_line}
+        for cut, next_line in found.cut:
+            missing = {line for line in missing if place != cut or line < next_line}
         assert not missing or place in found.dropped
 
 
@@ -113,17 +115,27 @@ def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
 
 
 @given(many_places, two_bodies, contexts, tight)
-def test_what_is_shown_is_never_less_important_than_what_was_dropped(
+def test_nothing_that_was_searched_for_is_shown_where_something_named_is_dropped(
     asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: ReplyRoom
 ) -> None:
     found = select_fragments(asked, files, context=context, room=room)
-    ranked = sort_by_importance(asked)
-    unkept = [place for place in (*found.dropped, found.cut) if place is not None]
-    first = min((ranked.index(place) for place in unkept), default=len(ranked))
-    before = ranked[: first + (found.cut is not None)]
-    for file in (0, 1):
-        own = [line for place in before if place.file == file for line in lines_of(place.span)]
-        assert shown(found, file) <= {line + step for line in own for step in range(-context, context + 1)}
+    if any(place.kind in NAMED for place in (*found.dropped, *(place for place, _ in found.cut))):
+        for file in (0, 1):
+            named = [line for one in asked if one.file == file and one.kind in NAMED for line in lines_of(one.span)]
+            assert shown(found, file) <= {line + step for line in named for step in range(-context, context + 1)}
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(5, 200))
+def test_named_places_share_the_room_whatever_their_order(lengths: list[int], lines_max: int) -> None:
+    bodies = [FragmentBody(["a = 1"] * length) for length in lengths]
+    asked = [FragmentPlace("whole", "", number, LineSpan(1, length)) for number, length in enumerate(lengths)]
+    frame = NO_LIMIT.price("@@ 1-40") + NO_LIMIT.price("")
+    room = ReplyRoom(NO_LIMIT.tokens, lines_max * NO_LIMIT.price("a = 1") + frame * len(lengths))
+    found = select_fragments(asked, bodies, room=room)
+    counts = [len(shown(found, number)) for number in range(len(lengths))]
+    cut = [count for count, length in zip(counts, lengths, strict=True) if count < length]
+    assert all(count >= max(counts) - 2 for count in cut) or not cut
+    assert sum(counts) >= min(sum(lengths), lines_max - 2 * len(lengths))
 
 
 # -- what is important ------------------------------------------------------------------------------------------------

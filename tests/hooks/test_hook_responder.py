@@ -124,7 +124,7 @@ def test_a_session_whose_window_was_emptied_is_given_everything_again(shop: Engi
 def test_what_the_client_read_is_not_given_again(shop: Engine) -> None:
     responder = HookResponder()
     responder.answer(shop, after(shop, "read", path="src/pool.py"))
-    assert "src/pool.py" not in responder.answer(shop, prompt(shop, QUESTION))
+    assert "def acquire_connection" not in responder.answer(shop, prompt(shop, QUESTION))
 
 
 def test_a_secret_in_the_code_is_masked(shop: Engine) -> None:
