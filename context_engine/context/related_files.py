@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from context_engine.context.project_knowledge import Workspace
+from context_engine.context.shown_lines import ShownLines
 from context_engine.errors import ContextEngineError
 from context_engine.index import role_of
 from context_engine.model import Definition
-from context_engine.text import LineSpan, escape_line
+from context_engine.text import LineSpan, escape_line, format_count
 
 RELATED_MAX = 5
 """Related files of one file; nobody reads a longer list."""
@@ -25,6 +26,7 @@ SYMBOLS_MAX = 3
 """Changed definitions that are looked up; an edit of more is a rewrite of the file."""
 TESTS_MAX = 3
 USES_MAX = 5
+LINE_CHARS = 120
 FILES_MAX = 12
 """Files whose uses of a name are resolved, which takes a few milliseconds each. Of a name in more files, the edit names
 some of the definitions that contain it."""
@@ -148,6 +150,28 @@ def describe_affected_places(path: str, changed: Sequence[LineSpan], workspace: 
     if tests and not is_test(path):
         lines.append(f"tests: {_join_some(list(dict.fromkeys(map(escape_line, tests))), TESTS_MAX)}")
     return lines
+
+
+def describe_mentions(
+    symbol: str, path: str, own: LineSpan, workspace: Workspace, shown: ShownLines, most: int
+) -> list[str]:
+    """Return the lines of code that have a definition's name, as `rg` would, under a head that counts them.
+
+    Without its `own` lines of its file and those that the client was `shown`; the lines of its file come first. Empty
+    without such lines, and of a name that very many places have.
+    """
+    name = symbol.rpartition(".")[2]
+    try:
+        lines = workspace.symbols.mentions(name) if name else []
+    except ContextEngineError:  # without an index
+        return []
+    lines = [line for line in lines if role_of(line.path, "code") != "docs"]
+    lines = [line for line in lines if line.path != path or not own.first <= line.line <= own.last]
+    lines = [line for line in lines if not shown.includes(line.path, line.line, line.text)]
+    lines.sort(key=lambda line: line.path != path)
+    found = [f"{escape_line(line.path)}:{line.line}: {escape_line(line.text.strip()[:LINE_CHARS])}" for line in lines]
+    head = f"{format_count(len(found), 'other line')} with {escape_line(name)}:"
+    return [head, *found[:most]] if found else []
 
 
 def _join_some(names: Sequence[str], most: int) -> str:

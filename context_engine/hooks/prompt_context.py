@@ -11,14 +11,13 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import dropwhile
 
-from context_engine.context import QUOTED_FROM_REPOSITORY, ShownLines, Workspace
-from context_engine.index import role_of
+from context_engine.context import QUOTED_FROM_REPOSITORY, ShownLines, Workspace, describe_mentions
 from context_engine.model import Answer, Chunk, Query
 from context_engine.search import Question
-from context_engine.text import LineSpan, escape_line, estimate_tokens, format_count, merge_spans
+from context_engine.text import LineSpan, escape_line, estimate_tokens, merge_spans
 from context_engine.tools import fence_for
 
 TOKENS_MAX, CODE_TOKENS, POINTERS_TOKENS = 900, 600, 250
@@ -97,7 +96,8 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
         return limit_lines(HEAD, rows[1:], POINTERS_TOKENS)
     head = f"{HEAD}\n\n{rows[0]}\n{_quote(first, workspace, shown)}"
     others = [f"also likely: {row}" for row in rows[1:]]
-    return limit_lines(head, [*others, *_list_mentions(first, workspace)], TOKENS_MAX) or head
+    mentions = describe_mentions(first.symbol, first.path, _widen(first), workspace, shown, MENTIONS_MAX)
+    return limit_lines(head, [*others, *mentions], TOKENS_MAX) or head
 
 
 def _widen(chunk: Chunk) -> LineSpan:
@@ -129,18 +129,6 @@ def _quote(chunk: Chunk, workspace: Workspace, shown: ShownLines) -> str:
     code = "\n".join(parts)
     fence = fence_for(code)
     return f"{fence}{chunk.language}\n{code}\n{fence}"
-
-
-def _list_mentions(chunk: Chunk, workspace: Workspace) -> Iterator[str]:
-    """Yield the lines of code, beyond its place, that have the name of a chunk's definition; of its file first."""
-    name, own = chunk.symbol.rpartition(".")[2], _widen(chunk)
-    lines = workspace.symbols.mentions(name) if name else []
-    lines = [line for line in lines if line.path != chunk.path or not own.first <= line.line <= own.last]
-    lines = [line for line in lines if role_of(line.path, "code") != "docs"]
-    if lines:
-        yield f"{format_count(len(lines), 'other line')} with {escape_line(name)}:"
-    for line in sorted(lines, key=lambda line: line.path != chunk.path)[:MENTIONS_MAX]:
-        yield f"{escape_line(line.path)}:{line.line}: {escape_line(line.text)}"
 
 
 def needs_code(prompt: str, answer: Answer) -> bool:

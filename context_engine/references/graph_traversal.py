@@ -394,7 +394,7 @@ class NeighborFinder:
             lines = self.lines(path)[: int(last[chunk])]
             for number in range(int(first[chunk]), len(lines) + 1):
                 if _mentions(lines[number - 1], name) and not is_sensitive(path):
-                    found.add(NamedLine(path, number, lines[number - 1].strip()[:CHARS_MAX]))
+                    found.add(NamedLine(path, number, lines[number - 1]))
         return sorted(found)
 
     def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:

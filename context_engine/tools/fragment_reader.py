@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from context_engine.context import describe_mentions
 from context_engine.errors import CallError, ContextEngineError, InvalidPath, TooLarge
 from context_engine.model import TextPart, TextQuery
 from context_engine.text import (
@@ -64,6 +65,7 @@ ADVISED_MAX = 5
 """Words with suggestions: similar names for more would not fit, and take long in a file with ten thousand symbols."""
 LINES_NAMED_MAX = 10
 """Lines listed for one word; the others are counted."""
+MENTIONS_MAX = 5
 TREE_DEPTH, TREE_ITEMS_MAX = 2, 200
 """A folder is shown as `list_directory` shows it by default."""
 
@@ -192,7 +194,8 @@ class FragmentReader:
         taken = select_fragments(self.places, bodies, context=context, room=self._room())
         rows = self._rows(taken, bodies)
         self._note_shown(rows)
-        return "\n".join([*self._blocks, *self._format_files(rows), *self._notes_on(taken, bodies)])
+        mentions = self._list_mentions(taken)
+        return "\n".join([*self._blocks, *self._format_files(rows), *self._notes_on(taken, bodies), *mentions])
 
     def render_json(self, *, context: int = 0) -> str:
         """Return the reply for a program. Raises: as `render`."""
@@ -228,6 +231,16 @@ class FragmentReader:
         for row in rows:
             for fragment in row["fragments"]:
                 self._call.shown.add(row["path"], int(fragment["lines"].partition("-")[0]), fragment["text"])
+
+    def _list_mentions(self, taken: FragmentSelection) -> list[str]:
+        """Return what the next search for the first definition that is shown would find."""
+        for fragment in taken.fragments:
+            for place in fragment.places:
+                if place.kind == "symbol":
+                    path = self._files[place.file].file.path
+                    known = (self._engine, self._call.shown, MENTIONS_MAX)
+                    return describe_mentions(place.word, path, place.span, *known)
+        return []
 
     def _rows(self, taken: FragmentSelection, bodies: Sequence[FragmentBody]) -> list[dict[str, Any]]:
         """Return each file with its fragments."""
