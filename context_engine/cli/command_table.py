@@ -51,11 +51,13 @@ QUERIES: Mapping[str, ToolCommand] = {
         show=views.show_markdown,
         nothing="bundled",
     ),
-    "read": queries.ReadCommand(
-        tool="",
+    "read": ToolCommand(
+        tool="read",
+        options={"token_budget": "-t --tokens", "context": ""},
         own={
             "targets": _argument(list[str], ..., "A file, path:10-40 for its lines, path#name for a definition."),
         },
+        prepare=queries.name_items,
     ),
     "symbol": ToolCommand(
         tool="symbols",

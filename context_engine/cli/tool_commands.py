@@ -69,9 +69,11 @@ class ShownReply:
 
 
 def show_text(shown: ShownReply) -> int:
-    """Print the text of a tool in the words of the terminal."""
-    shown.screen.out.write(name_commands(shown.text).rstrip("\n"))
-    return NOTHING_FOUND if shown.text.startswith("0 ") else 0
+    """Print the text of a tool in the words of the terminal; return 1 if it lists nothing, or says what is missing."""
+    text = shown.text.rstrip("\n")
+    shown.screen.out.write(name_commands(text))
+    is_missing = text.startswith("0 ") or text.rpartition("\n")[2].startswith(("not found: ", "not read: "))
+    return NOTHING_FOUND if is_missing else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,7 @@ class FragmentReader:
         rows = self._rows(taken, bodies)
         self._note_shown(rows)
         mentions = self._list_mentions(taken)
-        return "\n".join([*self._blocks, *self._format_files(rows), *self._notes_on(taken, bodies), *mentions])
+        return "\n".join([*self._blocks, *self._format_files(rows), *mentions, *self._notes_on(taken, bodies)])
 
     def render_json(self, *, context: int = 0) -> str:
         """Return the reply for a program. Raises: as `render`."""

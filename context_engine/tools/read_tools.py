@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from context_engine.context import FilePrice, SnippetPacker
-from context_engine.errors import ContextEngineError, FileNotFound, InvalidArgument, InvalidLineRange, TooLarge
+from context_engine.errors import (
+    ContextEngineError,
+    FileNotFound,
+    InvalidArgument,
+    InvalidLineRange,
+    NotIndexed,
+    TooLarge,
+)
 from context_engine.model import Query
 from context_engine.text import (
     LineSpan,
@@ -76,11 +83,16 @@ def _add_item(engine: "Engine", reader: FragmentReader, item: str) -> None:
         else:
             reader.add_whole(item)
         return
-    except FileNotFound:
+    except FileNotFound as missing:
         is_question = " " in item.strip()
+        if item.isdecimal():
+            raise InvalidArgument(f"there is no {item!r}", suggestion="Lines follow a colon: `path:1-10`.") from None
         if not is_question and ("/" in item or "\\" in item):
             raise
-        found = () if is_question else engine.symbols.find(item.removeprefix("#"), limit=FOUND_MAX).definitions
+        try:
+            found = () if is_question else engine.symbols.find(item.removeprefix("#"), limit=FOUND_MAX).definitions
+        except NotIndexed:
+            raise missing from None
         if not (found or is_question) and "." in item:
             raise
     for definition in found:

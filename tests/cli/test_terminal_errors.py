@@ -34,7 +34,6 @@ PROVOKED = [
     ("read ../../etc/passwd", "is not a path of this workspace", "relative to the workspace root"),
     ("read .git/config", "git's own folder", "`git log`"),
     ("read image.png", "image.png is not text", "`ctx why image.png`"),
-    ("read README.md:9000-9001", "lines 9000-9001 are not in README.md, which has 2", "`ctx read README.md:1-2`"),
     ("plan show nope", "there is no plan 'nope'", "`ctx plan list`"),
     ("plan approve nope", "there is no plan 'nope'", "`ctx plan list`"),
     ("memory show nope", "no memory has the id 'nope'", "`ctx memory list`"),
@@ -52,7 +51,7 @@ PROVOKED = [
     ("search x --max-results 5", "ctx search has no option --max-results", "`ctx search --limit`"),
     ("search x -t py", "ctx search has no option -t", "`ctx search --lang`"),
     ("read nope.zig", "there is no 'nope.zig'", "`ctx read .`"),
-    ("read a.py 1 10", "there is no '1'", "`ctx read a.py:1-10`"),
+    ("read 1 10", "there is no '1'", "`path:1-10`"),
 ]
 
 
