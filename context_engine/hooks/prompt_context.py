@@ -23,8 +23,6 @@ from context_engine.tools import fence_for
 TOKENS_MAX, CODE_TOKENS, POINTERS_TOKENS = 900, 600, 250
 """Of what is given, of the code in it, and of places without code."""
 PLACES_MAX, MENTIONS_MAX = 3, 10
-LINES_MAX = 200
-"""A longer definition is not looked at as a whole."""
 PROBABILITY_MIN = 0.6
 """Of an answer that is given. On the tuning half of the prompts all of 50 that need no code stay silent, and 80 % of
 those that need some are answered (evals/injection)."""
@@ -87,31 +85,36 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
     answer = workspace.search.find(query)
     if not needs_code(prompt, answer):
         return ""
-    places = dict.fromkeys((hit.chunk.path, _widen(hit.chunk), hit.chunk.symbol) for hit in answer.hits)
-    rows = [f"{escape_line(path)}:{span} {escape_line(symbol)}".rstrip() for path, span, symbol in places][:PLACES_MAX]
-    first = answer.hits[0].chunk
+    chunks: dict[tuple[str, str], Chunk] = {}
+    for hit in answer.hits:
+        chunks.setdefault((hit.chunk.path, hit.chunk.symbol), hit.chunk)
+    first, *others = [*chunks.values()][:PLACES_MAX]
+    place = _widen(first)
     if answer.probability < PROBABILITY_MIN:
-        return limit_lines(HEAD, rows, POINTERS_TOKENS)
+        return limit_lines(HEAD, [_name_place(chunk, chunk.span) for chunk in (first, *others)], POINTERS_TOKENS)
     if shown.includes(first.path, first.span.first, first.text):
-        return limit_lines(HEAD, rows[1:], POINTERS_TOKENS)
-    head = f"{HEAD}\n\n{rows[0]}\n{_quote(first, workspace, shown)}"
-    others = [f"also likely: {row}" for row in rows[1:]]
-    mentions = describe_mentions(first.symbol, first.path, _widen(first), workspace, shown, MENTIONS_MAX)
-    return limit_lines(head, [*others, *mentions], TOKENS_MAX) or head
+        return limit_lines(HEAD, [_name_place(chunk, chunk.span) for chunk in others], POINTERS_TOKENS)
+    head = f"{HEAD}\n\n{_name_place(first, place)}\n{_quote(first, place, workspace, shown)}"
+    lines = [f"also likely: {_name_place(chunk, chunk.span)}" for chunk in others]
+    lines += describe_mentions(first.symbol, first.path, place, workspace, shown, MENTIONS_MAX)
+    return limit_lines(head, lines, TOKENS_MAX) or head
+
+
+def _name_place(chunk: Chunk, span: LineSpan) -> str:
+    return f"{escape_line(chunk.path)}:{span} {escape_line(chunk.symbol)}".rstrip()
 
 
 def _widen(chunk: Chunk) -> LineSpan:
     """Return the smallest definition around a chunk, else the chunk with all of what it shows a part of."""
-    spans = [span for span, _ in chunk.definitions if span.lines <= LINES_MAX]
+    spans = [span for span, _ in chunk.definitions]
     around = [span for span in spans if span.contains(chunk.span)]
     if around:
         return min(around, key=lambda span: span.lines)
     return LineSpan(min(span.first for span in (chunk.span, *spans)), max(span.last for span in (chunk.span, *spans)))
 
 
-def _quote(chunk: Chunk, workspace: Workspace, shown: ShownLines) -> str:
+def _quote(chunk: Chunk, place: LineSpan, workspace: Workspace, shown: ShownLines) -> str:
     """Return the place of a chunk: whole, or if that is too long its first line and the chunk, and what is left out."""
-    place = _widen(chunk)
     text = workspace.files.read(chunk.path, first=place.first, last=place.last).text.rstrip("\n")
     lines = dict(enumerate(text.split("\n"), place.first))
     is_short = estimate_tokens(text) <= CODE_TOKENS

@@ -71,6 +71,26 @@ def test_a_prompt_about_code_gets_its_lines_within_the_budget(shop: Engine) -> N
     assert estimate_tokens(text) <= prompt_context.TOKENS_MAX
 
 
+def test_a_prompt_is_told_the_lines_elsewhere_that_have_the_name_of_its_place(shop: Engine) -> None:
+    text = HookResponder().answer(shop, prompt(shop, "why does shrink_images of handle_event lose the quality?"))
+    assert "src/long.py:" in text and "def shrink_images(images, quality):" in text
+    named = HookResponder().answer(shop, prompt(shop, QUESTION))
+    assert "src/app.py:6: pool.acquire_connection(3)" in named or "src/app.py:5: pool = ConnectionPool()" in named
+
+
+def test_of_a_long_definition_the_first_line_and_the_part_that_answers_are_given(tmp_path: Path) -> None:
+    steps = "".join(f"    total = add_step(total, {n})  # step {n} of the season\n" for n in range(150))
+    source = f"def plan_season(total):\n{steps}    flush_anchor_chain(total)\n{steps}    return total\n"
+    with indexed(tree(tmp_path / "w", {"season.py": source, "a.py": "x = 1\n"})) as engine:
+        text = HookResponder().answer(
+            engine, prompt(engine, "why does flush_anchor_chain of plan_season lose the total?")
+        )
+    shown = [line for line in text.split("\n") if line.startswith(("def ", "    ", "…"))]
+    assert shown[0] == "def plan_season(total):" and shown[1].startswith("… 2-") and shown[-1].endswith("-303")
+    assert any("flush_anchor_chain" in line for line in shown)
+    assert estimate_tokens(text) <= prompt_context.TOKENS_MAX
+
+
 def test_a_task_gets_code_at_a_probability_at_which_other_prompts_get_none(shop: Engine) -> None:
     found = shop.search.find(Query("the timeout of the connection pool", 3))
     answer = replace(found, probability=(prompt_context.TASK_PROBABILITY_MIN + prompt_context.PROBABILITY_MIN) / 2)

@@ -17,8 +17,9 @@ from context_engine.index import parsed_files
 from context_engine.repo.walker import walk
 from context_engine.text.words import estimate_tokens
 from context_engine.tools.reply import reply_size
+from context_engine.tools.tool import Call
 from tests.e2e.conftest import FILES
-from tests.support.engines import open_engine
+from tests.support.engines import indexed, open_engine
 from tests.support.tool_calls import text, told
 from tests.support.trees import tree
 
@@ -389,6 +390,16 @@ def test_asked_for_nothing_it_gives_the_outline_and_never_the_whole_file(engine:
     assert "docs/guide.md · 7 lines · markdown" in reply
     assert "return Session(user)" not in reply
     assert reply.endswith("ask for symbols, lines, keywords or patterns")
+
+
+def test_a_definition_is_followed_by_the_other_lines_that_have_its_name_once(tmp_path: Path) -> None:
+    files = {"pool.py": "def drain(pool):\n    pool.close()\n", "app.py": "from pool import drain\n\n\ndrain(None)\n"}
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        call = Call()
+        reply = tools.call(engine, "read", {"items": ["pool.py#drain"]}, call).text
+        assert reply.endswith("2 other lines with drain:\napp.py:1: from pool import drain\napp.py:4: drain(None)")
+        tools.call(engine, "read", {"items": ["app.py"]}, call)
+        assert "other line" not in tools.call(engine, "read", {"items": ["pool.py#drain"]}, call).text
 
 
 def test_over_the_budget_the_least_important_is_dropped_and_named(engine: Engine) -> None:
