@@ -193,9 +193,7 @@ class SymbolService(JointService):
         if self.joined:
             name, owner, own_path = self.find_owner(path)
             return [qualify(name, neighbor) for neighbor in owner.neighbors(own_path, span)]
-        graph = self._newest_graph()
-        finder = NeighborFinder(graph, cache(graph.parses.lines), cache(graph.stored_outline))
-        return finder.find(str(self._root.rel(path)), span)
+        return self._neighbor_finder().find(str(self._root.rel(path)), span)
 
     def mentions(self, name: str) -> list[NamedLine]:
         """List the lines that have a name as a word, by file; none of one that very many places have.
@@ -204,7 +202,11 @@ class SymbolService(JointService):
         """
         if self.joined:
             return qualify_rows(self.ask_owners([name], lambda one, own: one.mentions(own[0] or name)))
-        return NeighborFinder(self._newest_graph()).list_mentions(name)
+        return self._neighbor_finder().list_mentions(name)
+
+    def _neighbor_finder(self) -> NeighborFinder:
+        graph = self._newest_graph()
+        return NeighborFinder(graph, cache(graph.parses.lines), cache(graph.stored_outline))
 
     def files_named(self, *names: str) -> tuple[RelPath, ...]:
         """List the files whose path ends with the components of a name, sorted; works without an index."""
