@@ -92,11 +92,11 @@ def test_a_file_with_a_name_that_the_question_writes_comes_first() -> None:
 
 
 def test_no_file_overtakes_the_frame_of_a_stack_trace() -> None:
-    frame = place("frame.py", "value = table[key]\n", title="", score=5.0, chance=0.2, is_named=True)
+    frame = place("frame.py", "value = table[key]\n", title="", score=5.0, chance=0.02, is_named=True)
     behind, before = place("behind.py", score=4.0), place("before.py", COMMENT, score=6.0)
     ranked = rerank(TASK, [before, frame, behind])
     assert [hit.chunk.path for hit in ranked] == ["before.py", "frame.py", "behind.py"]
-    assert ranked[1].chance == 0.2 < ranked[2].chance
+    assert ranked[1].chance == 0.02 < ranked[2].chance
 
 
 NOTES = "# When a pool closes, it is drained: drain it once.\n# Later, nothing is left.\n"
@@ -123,3 +123,11 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 )
 def test_the_texts_order_the_answer_to_a_long_question(pools: Engine, question: str, first: str) -> None:
     assert pools.search.find(Query(question)).hits[0].chunk.path == first
+
+
+def test_words_that_follow_each_other_count_more_than_the_same_words_apart() -> None:
+    apart = place(text="def a():\n    drain = pool\n", first=1, chance=0.2)
+    together = place(text="def b():\n    pool = drain\n", first=9, chance=0.2)
+    other = place("c.rs", text="fn c() {}\n", chance=0.1)
+    for question, first in (("drain pool", 1), ("pool drain", 9)):
+        assert rerank(question, [together, apart, other])[0].chunk.span.first == first
