@@ -33,7 +33,7 @@ from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.storage import create_private, database, lock_private, make_private_folder, replace_private
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
 
 1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never split,

@@ -29,7 +29,7 @@ class Signal(NamedTuple):
 
 SIGNALS: Mapping[str, Signal] = {
     "chunk": Signal(1.4),
-    "top3": Signal(1.75),
+    "top5": Signal(1.75),
     "file": Signal(1.0),
     "coverage": Signal(0.4, is_absolute=True),
     "path": Signal(0.4),

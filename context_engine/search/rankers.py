@@ -311,7 +311,7 @@ def compute_signals(view: RankingView, question: Question, allowed: Mask | None)
     impacts = idf[passing.terms] * (passing.counts * (K1 + 1) / (passing.counts + norms[passing.docs]))
     chunk = np.bincount(passing.docs, impacts, snapshot.chunks).astype(np.float32)
     signals: dict[str, Floats] = {}
-    signals["chunk"], signals["top3"] = _top_of_files(view, chunk)
+    signals["chunk"], signals["top5"] = _top_of_files(view, chunk)
     signals["file"], signals["coverage"], rare = _rank_whole_files(view, body, question.weights)
     signals |= _rank_fields(view, question)
     signals["name"] = _rank_file_names(view, question)
@@ -382,7 +382,7 @@ def _rank_whole_files(view: RankingView, body: Matches, weights: Floats) -> tupl
 
 
 def _top_of_files(view: RankingView, chunk: Floats) -> tuple[Floats, Floats]:
-    """Return the best chunk score of each file, and the sum of its three best (equal ones count once)."""
+    """Return the best chunk score of each file, and the sum of its five best (equal ones count once)."""
     files = view.snapshot.files
     best, total = np.zeros(files, np.float32), np.zeros(files, np.float32)
     matched = (chunk > 0).nonzero()[0]  # of booleans: ten times as fast
@@ -394,7 +394,7 @@ def _top_of_files(view: RankingView, chunk: Floats) -> tuple[Floats, Floats]:
     at = owners[starts]
     top = np.maximum.reduceat(values, starts)
     best[at] = total[at] = top
-    for _ in range(2):
+    for _ in range(4):
         values = values * (values < top[groups])
         top = np.maximum.reduceat(values, starts)
         total[at] += top

@@ -33,7 +33,7 @@ KINDS = {"subjects": "commit_queries", "messages": "message_queries", "docs": "q
 """What the kinds of questions are called in a tasks file."""
 SETS = {"subjects": "commits", "messages": "commits", "docs": "questions"}
 """Which of the two sets of the dev set a kind is weighed like (`weighing.SETS`)."""
-SCALARS = {"three chunks": ("top3",), "path": ("path",), "whole file": ("file",)}
+SCALARS = {"five chunks": ("top5",), "path": ("path",), "whole file": ("file",)}
 """All that was tuned on this set; each scalar multiplies the weights it names."""
 STEPS = (0.6, 0.8, 1.0, 1.25)
 ROWS = 10

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.index.chunking import CHUNK_CHARS_MAX, DATA_KINDS, HEADING_ONLY_CHARS, ChunkSpan, split_chunks
+from context_engine.index.chunking import (
+    CHUNK_CHARS_MAX,
+    DATA_KINDS,
+    HEADING_ONLY_CHARS,
+    OWN_CHUNK_CHARS,
+    ChunkSpan,
+    split_chunks,
+)
 from context_engine.languages import outline_file
 from tests.support.engines import GRAMMARS, LANGUAGES, segment_of
 
@@ -103,6 +110,21 @@ def test_a_definition_that_fits_is_never_split(items: list, content: str) -> Non
 
 
 @given(files)
+def test_a_long_definition_shares_its_piece_with_no_other(items: list) -> None:
+    text, symbols = written(items)
+    sizes = [size(text, symbol.first, symbol.last) for symbol in symbols]
+    own = []
+    for symbol, chars in zip(symbols, sizes, strict=True):
+        around = symbol.parent
+        while around >= 0 and sizes[around] > CHUNK_CHARS_MAX:
+            around = symbols[around].parent
+        if around < 0 and OWN_CHUNK_CHARS <= chars <= CHUNK_CHARS_MAX and symbol.kind not in DATA_KINDS:
+            own.append(symbol)
+    for piece in split_chunks(text, symbols, "code"):
+        assert sum(piece.first <= symbol.first and symbol.last <= piece.last for symbol in own) <= 1
+
+
+@given(files)
 def test_constants_stand_apart_from_code(items: list) -> None:
     text, symbols = written(items)
     pieces = split_chunks(text, symbols, "code")
@@ -146,6 +168,22 @@ def test_a_comment_goes_with_the_definition_below_it() -> None:
     text = f"{filler}\n\n\n# Tells the time.\n@cached\ndef clock():\n    return {'1 + ' * 300}1\n"
     piece = next(p for p in cut_python(text) if "def clock" in text[p.start : p.stop])
     assert text[piece.start : piece.stop].startswith("# Tells the time.")
+
+
+def test_what_is_short_goes_with_the_definition_that_it_belongs_to() -> None:
+    body = f"  return {'1 + ' * 200}1;\n }}\n"
+    text = f"class Clock {{\n hour = 1;\n\n tell() {{\n{body}\n stop() {{\n{body}}}\n"
+    language = LANGUAGES["javascript"]
+    pieces = split_chunks(text, outline_file(language, text.encode(), GRAMMARS).symbols, language.content)
+    assert [text[p.start : p.stop].split("\n")[0] for p in pieces] == ["class Clock {", " stop() {"]
+    assert text[pieces[-1].start : pieces[-1].stop].endswith(" }\n}\n")
+
+
+def test_a_comment_without_room_for_its_definition_ends_where_that_begins() -> None:
+    comment = "".join(f"# Tells the time, line {n} of many.\n" for n in range(35))
+    text = f"{comment}def clock():\n" + 300 * "    tick()\n"
+    firsts = [text[p.start : p.stop].split()[0] for p in cut_python(text)]
+    assert firsts[:2] == ["#", "def"]
 
 
 def test_python_constants_are_data_and_functions_are_definitions() -> None:
