@@ -19,42 +19,38 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from evals.agents.shell import append
-from evals.agents.tasks import HOME, Run, Task, environment_folder, environment_of, find_task, git
+from evals.agents.tasks import HOME, Repository, Run, Task, find_run, git
 
 HISTORY = 300
 EXCLUDED = "node_modules\n.context-engine/\n__pycache__/\n"
-EVENTS: tuple[tuple[str, dict[str, str]], ...] = (
-    ("SessionStart", {"source": "startup"}),
-    ("UserPromptSubmit", {"permission_mode": "default"}),
-)
+EVENTS = {"SessionStart": {"source": "startup"}, "UserPromptSubmit": {"permission_mode": "default"}}
 
 
-def make_environment(task: Task) -> None:
+def make_environment(repository: Repository) -> None:
     """Set the packages of a repository up, once."""
-    folder = environment_folder(task)
-    HOME.mkdir(parents=True, exist_ok=True)
-    (HOME / "pytest.ini").touch()  # pytest looks no further up for one that is not the repository's
+    folder = repository.environment
     if (folder / ".made").exists():
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    if task.setup:
-        print(f"{task.repository}: making {folder}", file=sys.stderr)
-        subprocess.run(["bash", "-euc", task.setup], cwd=folder, check=True, stdout=sys.stderr)
+    (HOME / "pytest.ini").touch()  # pytest looks no further up for one that is not the repository's
+    print(f"{repository.name}: making {folder}", file=sys.stderr)
+    subprocess.run(["bash", "-euc", repository.setup], cwd=folder, check=True, stdout=sys.stderr)
     (folder / ".made").touch()
 
 
 def make_tree(task: Task, tree: Path) -> None:
     """Check the parent commit out, in a repository that knows nothing after it."""
+    make_environment(task.repository)
     tree.mkdir(parents=True)
     git(tree, "init", "--quiet", "--initial-branch=main")
-    git(tree, "fetch", "--quiet", "--no-tags", f"--depth={HISTORY}", f"file://{task.mirror}", task.parent)
+    git(tree, "fetch", "--quiet", "--no-tags", f"--depth={HISTORY}", f"file://{task.repository.mirror}", task.parent)
     git(tree, "checkout", "--quiet", "-B", "main", task.parent)
     (tree / ".git" / "FETCH_HEAD").unlink(missing_ok=True)
     for setting in ("user.name=dev", "user.email=dev@example.org", "gc.auto=0"):
         git(tree, "config", *setting.split("="))
     (tree / ".git" / "info" / "exclude").write_text(EXCLUDED, encoding="utf-8")
-    modules = environment_folder(task) / "node_modules"
+    modules = task.repository.environment / "node_modules"
     if modules.is_dir():
         (tree / "node_modules").symlink_to(modules)
     known = subprocess.run(["git", "cat-file", "-e", task.fix], cwd=tree, capture_output=True, check=False)
@@ -63,53 +59,43 @@ def make_tree(task: Task, tree: Path) -> None:
 
 
 def make_run(run: Run, ctx: Path) -> None:
-    """Make the folder of a run anew."""
+    """Make the folder of a run again, with the programs of its arm."""
     if run.has_ctx and run.tree.is_dir():
-        _call(run, "ctx", "daemon", "stop")
+        _ctx(run, "daemon", "stop")
     shutil.rmtree(run.folder, ignore_errors=True)
-    make_environment(run.task)
     make_tree(run.task, run.tree)
-    programs = run.folder / "bin"
-    programs.mkdir()
-    ripgrep = shutil.which("rg") or Path(sys.executable).with_name("rg")
-    (programs / "rg").symlink_to(ripgrep)
+    (run.folder / "bin").mkdir()
+    (run.folder / "bin" / "rg").symlink_to(shutil.which("rg") or Path(sys.executable).with_name("rg"))
     if run.has_ctx:
-        (programs / "ctx").symlink_to(ctx.absolute())
+        (run.folder / "bin" / "ctx").symlink_to(ctx.absolute())
+        _ctx(run, "index")
 
 
 def hook_text(run: Run) -> str:
     """Return what the hooks print when a session starts with the issue, as Claude Code would show it."""
     shown: list[str] = []
-    for event, more in EVENTS:
-        request = {
-            "session_id": f"{run.task.name}-{run.arm}",
-            "transcript_path": str(run.folder / "transcript.jsonl"),
-            "cwd": str(run.tree),
-            "hook_event_name": event,
-            "prompt": run.task.issue,
-            **more,
-        }
-        printed = _call(run, "ctx", "hook", event, "--client", "claude", given=json.dumps(request))
-        if printed.strip():
+    session = {
+        "session_id": f"{run.task.name}-{run.arm}",
+        "transcript_path": "",
+        "cwd": str(run.tree),
+        "prompt": run.task.issue,
+    }
+    for event, more in EVENTS.items():
+        request = json.dumps({**session, **more, "hook_event_name": event})
+        if printed := _ctx(run, "hook", event, "--client", "claude", given=request).strip():
             text = json.loads(printed)["hookSpecificOutput"]["additionalContext"]
             shown.append(f"[{event} hook additional context]\n{text}\n")
     return "\n".join(shown)
 
 
-def _call(run: Run, *command: str, given: str = "") -> str:
-    variables = environment_of(run.task, run.tree, run.folder, run.folder / "bin")
-    variables["CLAUDE_PROJECT_DIR"] = str(run.tree)
+def _ctx(run: Run, *words: str, given: str = "") -> str:
+    command = [str(run.folder / "bin" / "ctx"), *words]
+    variables = {**run.variables(), "CLAUDE_PROJECT_DIR": str(run.tree)}
     done = subprocess.run(
-        [str(run.folder / "bin" / command[0]), *command[1:]],
-        cwd=run.tree,
-        env=variables,
-        input=given,
-        text=True,
-        capture_output=True,
-        check=False,
+        command, cwd=run.tree, env=variables, input=given, text=True, capture_output=True, check=False
     )
     if done.returncode:
-        print(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}", file=sys.stderr)
+        print(f"ctx {' '.join(words)}: exit {done.returncode}\n{done.stderr}", file=sys.stderr)
     return done.stdout
 
 
@@ -120,11 +106,10 @@ def main() -> None:
     parser.add_argument("arm")
     parser.add_argument("--ctx", type=Path, default=Path(sys.executable).with_name("ctx"), help="the product's program")
     chosen = parser.parse_args()
-    run = Run(find_task(chosen.task), chosen.arm)
+    run = find_run(chosen.task, chosen.arm)
     make_run(run, chosen.ctx)
-    print(f"{run.task.issue}\n")
+    print(run.task.issue)
     if run.has_ctx:
-        _call(run, "ctx", "index")
         began = time.time()
         text = hook_text(run)
         append(run, command="hook", text=text, exit_code=0, began=began)

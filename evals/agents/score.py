@@ -1,10 +1,9 @@
-"""Print one row for each task and arm, the medians of the arms, and how often an arm is lower than another.
+"""Print one row for each task and arm, the medians of the arms, and in how many tasks an arm is lower than another.
 
-    python evals/agents/score.py                          # everything in AGENTS_HOME/runs, against arm plain
-    python evals/agents/score.py --against ctx-old        # a variant against another one
-    python evals/agents/score.py --calls TASK ARM         # a log to read: what each call showed, and what of it was new
+    python evals/agents/score.py [--against ARM]      # everything in AGENTS_HOME/runs; the other arm is plain by default
+    python evals/agents/score.py --calls TASK ARM     # a log to read: what each call showed, and what of it was not new
 
-Repetitions of an arm (`ctx-2`) are means of one row. A line of source counts where it has eight characters or more; it is known
+Repetitions of an arm (`ctx-2`) are one row of means. A line of source counts where it has eight characters or more; it is known
 by its text, so a line number before it, or the tool that printed it, does not matter.
 """
 
@@ -16,19 +15,19 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from evals.agents.shell import changes
-from evals.agents.tasks import ARM, HOME, Run, git, read_tasks
+from evals.agents.tasks import ARM, HOME, Run, find_run, git, read_tasks
 from evals.agents.verify import passes
 
 LINE_MIN = 8
 _NUMBERED = re.compile(r"^(?:[^\s:]+[:-])?\s*\d+\s?(?:[:\-|\s]+|$)")
-"""What stands before the code in a line of `rg`, `cat -n` or a reply: a path, a number."""
+"""What comes before the code in a line of `rg`, `cat -n` or a reply: a path, a number."""
 _CALLS_CTX = re.compile(r"(?:^|[\s;&|(])ctx\s")
 
 
@@ -38,111 +37,71 @@ class Call:
 
     command: str
     text: str
-    after_change: bool
-    window: int
-    sent: int
+    after_change: bool = False
 
     @property
-    def by_ctx(self) -> bool:
-        """Return whether the product wrote the text."""
-        return self.command == "hook" or bool(_CALLS_CTX.search(self.command))
+    def is_hook(self) -> bool:
+        return self.command == "hook"
 
-
-@dataclass(frozen=True)
-class Counts:
-    """What a run cost, and what its lines were good for."""
-
-    calls: float
-    """Commands of the agent; the hook is none."""
-    ctx_calls: float
-    window: float
-    """Characters that all calls showed."""
-    sent: float
-    """Characters sent in all: with each call, everything before it goes again."""
-    unused: float
-    """Lines of source that were shown and are outside the gold places."""
-    ctx_unused: float
-    """Those of them that the hook or a reply of ctx showed."""
-    again: float
-    """Lines that were shown once more."""
-    hook_again: float
-    """Lines of the hook that the agent read once more."""
-    nothing_new: float
-    """Calls that showed source, and none that had not been shown before."""
-    gold_share: float
-    """The share of the gold lines that was shown before the first change."""
+    @property
+    def asks_ctx(self) -> bool:
+        return bool(_CALLS_CTX.search(self.command))
 
 
 def source_lines(text: str, source: frozenset[str]) -> set[str]:
     r"""Return the lines of a text that are lines of the source, without their numbers.
 
-    >>> sorted(source_lines("a.py:7:  return 12345\n 8\tx = compute()\nx = other()", frozenset(("return 12345", "x = compute()"))))
+    >>> sorted(source_lines("a.py:7:  return 12345\n 8\tx = compute()\nother()", frozenset(("return 12345", "x = compute()"))))
     ['return 12345', 'x = compute()']
     """
-    found: set[str] = set()
-    for line in text.splitlines():
-        forms = (line.strip(), _NUMBERED.sub("", line).strip())
-        found.update(form for form in forms if form in source)
-    return found
+    forms = {form.strip() for line in text.splitlines() for form in (line, _NUMBERED.sub("", line))}
+    return forms & source
 
 
-def count(calls: Iterable[Call], source: frozenset[str], gold: frozenset[str]) -> Counts:
-    """Count the calls and lines of a log."""
+def count(calls: Iterable[Call], source: frozenset[str], gold: frozenset[str]) -> dict[str, float]:
+    """Count the calls, characters and lines of a log; the README says what each figure means."""
+    figures = dict.fromkeys(("calls", "ctx_calls", "window", "sent", "again", "hook_again", "nothing_new"), 0.0)
     seen: set[str] = set()
     from_hook: set[str] = set()
     from_ctx: set[str] = set()
     before_change: set[str] = set()
-    again = hook_again = nothing_new = commands = ctx_calls = 0
-    window = sent = 0
     for call in calls:
         lines = source_lines(call.text, source)
-        is_hook = call.command == "hook"
-        commands += not is_hook
-        ctx_calls += call.by_ctx and not is_hook
-        again += len(lines & seen)
-        hook_again += len(lines & from_hook)
-        nothing_new += bool(lines) and lines <= seen
-        if is_hook:
-            from_hook |= lines
-        if call.by_ctx:
-            from_ctx |= lines
-        if not call.after_change:
-            before_change |= lines
+        figures["calls"] += not call.is_hook
+        figures["ctx_calls"] += call.asks_ctx
+        figures["window"] += len(call.text)
+        figures["sent"] += figures["window"]
+        figures["again"] += len(lines & seen)
+        figures["hook_again"] += len(lines & from_hook)
+        figures["nothing_new"] += bool(lines) and lines <= seen
         seen |= lines
-        window, sent = call.window, call.sent
-    return Counts(
-        calls=commands,
-        ctx_calls=ctx_calls,
-        window=window,
-        sent=sent,
-        unused=len(seen - gold),
-        ctx_unused=len(from_ctx - gold),
-        again=again,
-        hook_again=hook_again,
-        nothing_new=nothing_new,
-        gold_share=len(before_change & gold) / max(1, len(gold)),
-    )
+        from_hook |= lines if call.is_hook else set()
+        from_ctx |= lines if call.is_hook or call.asks_ctx else set()
+        before_change |= set() if call.after_change else lines
+    figures["unused"] = len(seen - gold)
+    figures["ctx_unused"] = len(from_ctx - gold)
+    figures["gold_share"] = len(before_change & gold) / max(1, len(gold))
+    return figures
 
 
 def read_log(run: Run) -> Iterator[Call]:
-    """Yield the calls of a run; a call that changes something still belongs to the time before."""
+    """Yield the calls of a run; the one that changes something first still belongs to the time before."""
     changed = False
     for line in run.log.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        text = run.output(row["number"]).read_text(encoding="utf-8")
-        yield Call(row["command"], text, changed, row["window"], row["sent"])
+        yield Call(row["command"], run.shown(row["number"]).read_text(encoding="utf-8"), changed)
         changed = changed or bool(row["changed"])
 
 
 def read_source(run: Run) -> tuple[frozenset[str], frozenset[str]]:
     """Return the lines of the parent's files that count, and those in the gold places."""
-    source = _counted(git(run.tree, "grep", "-Ih", "-e", "", "HEAD").split("\n"))
-    gold: set[str] = set()
+    gold: list[str] = []
     for place in run.task.gold:
         path, _, ends = place.rpartition(":")
         first, last = map(int, ends.split("-"))
-        gold |= _counted(git(run.tree, "show", f"HEAD:{path}").split("\n")[first - 1 : last])
-    return source, frozenset(gold)
+        gold += git(run.tree, "show", f"HEAD:{path}").split("\n")[first - 1 : last]
+    source = git(run.tree, "grep", "-Ih", "-e", "", "HEAD").split("\n")
+    return _counted(source), _counted(gold)
 
 
 def _counted(lines: Iterable[str]) -> frozenset[str]:
@@ -151,83 +110,62 @@ def _counted(lines: Iterable[str]) -> frozenset[str]:
 
 
 def is_solved(run: Run) -> bool:
-    """Return whether the hidden tests pass; asked once for each state of the tree."""
+    """Return whether the hidden tests pass; they run once for each state of the tree."""
     kept = run.folder / "solved.json"
-    now = changes(run.tree)
-    if kept.exists():
-        known = json.loads(kept.read_text(encoding="utf-8"))
-        if known["tree"] == now:
-            return known["solved"]
-    solved = passes(run.task, run.tree)
-    kept.write_text(json.dumps({"tree": now, "solved": solved}), encoding="utf-8")
-    return solved
+    tree = changes(run.tree)
+    known = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    if tree not in known:
+        known = {tree: passes(run.task, run.tree)}
+        kept.write_text(json.dumps(known), encoding="utf-8")
+    return known[tree]
 
 
-def variant_of(arm: str) -> str:
-    """Return an arm without the number of its repetition.
-
-    >>> [variant_of(arm) for arm in ("ctx", "ctx-2", "ctx-new-3")]
-    ['ctx', 'ctx', 'ctx-new']
-    """
-    matched = ARM.fullmatch(arm)
-    assert matched
-    return matched[1] + (matched[2] or "")
-
-
-def finished_runs() -> Iterator[Run]:
-    """Yield the runs with a command of an agent."""
+def score_runs() -> dict[tuple[str, str], dict[str, float]]:
+    """Return the figures of each task and arm with a command of an agent, means over its repetitions."""
+    repetitions: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
     for task in read_tasks():
         for folder in sorted((HOME / "runs" / task.name).glob("*")):
             run = Run(task, folder.name)
-            if run.log.exists() and any(call.command != "hook" for call in read_log(run)):
-                yield run
+            named = ARM.fullmatch(run.arm)
+            calls = list(read_log(run)) if run.log.exists() else []
+            if named and any(not call.is_hook for call in calls):
+                figures = {"solved": float(is_solved(run)), **count(calls, *read_source(run))}
+                repetitions[task.name, named[1]].append(figures)
+    return {key: {column: mean(row[column] for row in rows) for column in rows[0]} for key, rows in repetitions.items()}
 
 
 def table(rows: Mapping[tuple[str, str], Mapping[str, float]], against: str) -> str:
-    """Return the rows of (task, arm), the medians of each arm, and each arm against one of them."""
+    """Return the rows, the medians of each arm, and for each other arm in how many tasks a figure is lower."""
     columns = list(next(iter(rows.values())))
-    widths = [max(9, len(column) + 1) for column in columns]
-    said = [_row("task", "arm", columns, widths)]
-    for (task, arm), figures in sorted(rows.items()):
-        said.append(_row(task, arm, [_number(figures[column]) for column in columns], widths))
-    arms = sorted({arm for _, arm in rows})
-    said.append("")
-    for arm in arms:
-        of_arm = [figures for (_, its), figures in rows.items() if its == arm]
-        medians = [_number(median(figures[column] for figures in of_arm)) for column in columns]
-        said.append(_row(f"median of {len(of_arm)}", arm, medians, widths))
-    for arm in arms:
-        both = [task for task, its in rows if its == arm and (task, against) in rows]
-        if arm == against or not both:
-            continue
-        lower = [sum(rows[task, arm][column] < rows[task, against][column] for task in both) for column in columns]
-        ratios = [
-            median(rows[task, arm][column] / max(rows[task, against][column], 1e-9) for task in both)
-            if all(rows[task, against][column] for task in both)
-            else None
-            for column in columns
-        ]
-        said.append(_row(f"lower, of {len(both)}", f"{arm} < {against}", [str(number) for number in lower], widths))
-        said.append(
-            _row("median ratio", f"{arm} / {against}", ["" if r is None else f"{r:.2f}" for r in ratios], widths)
-        )
-    return "\n".join(said)
+    lines = [_row("task", "arm", columns)]
+    lines += [
+        _row(task, arm, (_number(figures[column]) for column in columns))
+        for (task, arm), figures in sorted(rows.items())
+    ]
+    for arm in sorted({arm for _, arm in rows}):
+        tasks = [task for task, its_arm in rows if its_arm == arm]
+        medians = (_number(median(rows[task, arm][column] for task in tasks)) for column in columns)
+        lines.append(_row(f"median of {len(tasks)}", arm, medians))
+        pairs = [(rows[task, arm], rows[task, against]) for task in tasks if (task, against) in rows and arm != against]
+        if pairs:
+            lower = (str(sum(ours[column] < theirs[column] for ours, theirs in pairs)) for column in columns)
+            lines.append(_row(f"lower, of {len(pairs)}", f"{arm} < {against}", lower))
+    return "\n".join(lines)
 
 
-def _row(task: str, arm: str, cells: Iterable[str], widths: Iterable[int]) -> str:
-    figures = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-    return f"{task:24}{arm:18}{figures}"
+def _row(task: str, arm: str, cells: Iterable[str]) -> str:
+    return f"{task:24}{arm:16}" + "".join(f"{cell:>12}" for cell in cells)
 
 
 def _number(figure: float) -> str:
-    return f"{figure:,.0f}" if figure == int(figure) or figure >= 100 else f"{figure:.2f}"
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
 
 
 def print_calls(run: Run) -> None:
     """Print what each call of a run showed."""
     source, gold = read_source(run)
     seen: set[str] = set()
-    print(f"{'shown':>6}{'lines':>6}{'again':>6}{'gold':>6}")
+    print("characters, lines of source, of them shown before, of them gold; command")
     for call in read_log(run):
         lines = source_lines(call.text, source)
         command = " ".join(call.command.split())[:140]
@@ -236,30 +174,17 @@ def print_calls(run: Run) -> None:
 
 
 def main() -> None:
-    """Parse, count, print."""
+    """Count and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--against", default="plain", help="the arm that others are compared with")
+    parser.add_argument("--against", default="plain", metavar="ARM")
     parser.add_argument("--calls", nargs=2, metavar=("TASK", "ARM"))
     chosen = parser.parse_args()
-    runs = list(finished_runs())
     if chosen.calls:
-        wanted = tuple(chosen.calls)
-        for run in runs:
-            if (run.task.name, run.arm) == wanted:
-                print_calls(run)
-        return
-    repetitions: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
-    for run in runs:
-        counts = count(read_log(run), *read_source(run))
-        figures = {"solved": float(is_solved(run)), **asdict(counts)}
-        repetitions[run.task.name, variant_of(run.arm)].append(figures)
-    if not repetitions:
-        raise SystemExit(f"no run in {HOME / 'runs'} has a command in its log")
-    rows = {
-        key: {column: mean(row[column] for row in of_arm) for column in of_arm[0]}
-        for key, of_arm in repetitions.items()
-    }
-    print(table(rows, chosen.against))
+        print_calls(find_run(*chosen.calls))
+    elif rows := score_runs():
+        print(table(rows, chosen.against))
+    else:
+        raise SystemExit(f"no log in {HOME / 'runs'} has a command")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,34 +19,22 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from evals.agents.tasks import Run, environment_of, find_task, git
+from evals.agents.tasks import Run, find_run, git
 
 SHOWN_MAX, END = 16_000, 4_000
 SECONDS_MAX = 120
 
 
 def run_command(run: Run, command: str) -> tuple[str, int]:
-    """Return the output of a command, errors included, and its exit code; 124 when it took too long."""
-    variables = environment_of(run.task, run.tree, run.folder, run.folder / "bin")
-    with tempfile.TemporaryFile() as written:
-        process = subprocess.Popen(
-            ["bash", "-c", command],
-            cwd=run.tree,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=written,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+    """Return the output of a command, errors included, and its exit code."""
+    words = ["timeout", "--kill-after=5", str(SECONDS_MAX), "bash", "-c", command]
+    with tempfile.TemporaryFile() as output:  # not a pipe: what the command leaves running would keep that open
+        none = subprocess.DEVNULL
+        done = subprocess.run(
+            words, cwd=run.tree, env=run.variables(), stdin=none, stdout=output, stderr=output, check=False
         )
-        try:
-            code = process.wait(SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            code = 124
-        written.seek(0)
-        text = written.read().decode("utf-8", "replace")
-    return text, code
+        output.seek(0)
+        return output.read().decode("utf-8", "replace"), done.returncode
 
 
 def cut(text: str, most: int = SHOWN_MAX, end: int = END) -> str:
@@ -60,7 +46,7 @@ def cut(text: str, most: int = SHOWN_MAX, end: int = END) -> str:
 
 def append(run: Run, *, command: str, text: str, exit_code: int, began: float) -> None:
     """Add a call to the log: what it showed, and what is in the window and was sent in all since the beginning."""
-    run.output(0).parent.mkdir(exist_ok=True)
+    run.shown(0).parent.mkdir(exist_ok=True)
     with run.log.open("a+", encoding="utf-8") as log:
         fcntl.flock(log, fcntl.LOCK_EX)
         log.seek(0)
@@ -69,17 +55,16 @@ def append(run: Run, *, command: str, text: str, exit_code: int, began: float) -
         window = last["window"] + len(text)
         row = {
             "number": len(rows),
-            "time": round(began, 3),
+            "began": round(began, 3),
             "seconds": round(time.time() - began, 3),
             "command": command,
             "exit": exit_code,
             "shown": len(text),
-            "written": len(command),
             "window": window,
             "sent": last["sent"] + window,
             "changed": changes(run.tree),
         }
-        run.output(len(rows)).write_text(text, encoding="utf-8")
+        run.shown(len(rows)).write_text(text, encoding="utf-8")
         log.write(json.dumps(row) + "\n")
 
 
@@ -93,18 +78,14 @@ def main() -> None:
     """Run, log, print."""
     match sys.argv[1:]:
         case [name, arm, "--", command] | [name, arm, command]:
-            run = Run(find_task(name), arm)
+            run = find_run(name, arm)
         case _:
             raise SystemExit(__doc__)
     if not run.tree.is_dir():
         raise SystemExit(f"{run.tree} is not there: python evals/agents/prepare.py {name} {arm}")
     began = time.time()
     text, code = run_command(run, command)
-    if code == 124:
-        text += f"\n[stopped after {SECONDS_MAX} s]\n"
-    text = cut(text)
-    if code:
-        text += f"[exit code {code}]\n"
+    text = cut(text) + (f"\n[exit code {code}]\n" if code else "")
     append(run, command=command, text=text, exit_code=code, began=began)
     sys.stdout.write(text)
     sys.exit(code if 0 <= code < 256 else 1)
