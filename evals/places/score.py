@@ -5,12 +5,14 @@
     python evals/places/score.py --trees DIR --every 4 --save rows.jsonl   every fourth task; rows to compare later
     python evals/places/score.py --trees DIR --against rows.jsonl          how each figure moved, and which tasks
     python evals/places/score.py --trees DIR --system context --law        a stated budget beside the default reply, cut
+    python evals/places/score.py --trees DIR --system search --calibration [--subjects]    are chances the shares that are right?
 
 DIR holds a folder a task with `task.json` (id, repo, query, hunks), `tree`, the work tree before the change, and `cache`
 with its index; an index that is missing or of another version is made first. `hunks` is the share of changed hunks
 that are shown (3 lines of grace), `files` that of changed files, `first` the share of tasks in which the first place
 shown touches a hunk, `near` that of shown lines within 20 lines of a hunk. A budget buys 4 characters a token; of a longer
 reply only the lines it pays for count. Means are over tasks; those over repositories count each repository the same.
+`--subjects` asks the first line of each message.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -31,6 +34,7 @@ from evals.places.adapter import CHARS_PER_TOKEN, TOOLS, Reply, System, ToolSyst
 from evals.places.ripgrep_words import ask_ripgrep
 from evals.places.shown import Place
 from evals.places.windows import ask_windows
+from evals.scratch_engine import open_indexed
 
 BUDGETS = (1_000, 2_000, 4_000, 8_000)
 GRACE_LINES = 3
@@ -118,9 +122,9 @@ def score_places(hunks: Hunks, shown: Sequence[Place]) -> dict[str, float]:
     }
 
 
-def _touches(place: Place, hunk: tuple[str, int, int]) -> bool:
+def _touches(place: Place, hunk: tuple[str, int, int], grace: int = GRACE_LINES) -> bool:
     path, first, last = hunk
-    return place.path == path and place.first <= last + GRACE_LINES and first - GRACE_LINES <= place.last
+    return place.path == path and place.first <= last + grace and first - grace <= place.last
 
 
 # -- asking -----------------------------------------------------------------------------------------------------------
@@ -247,6 +251,32 @@ def law(name: str, system: System, tasks: Sequence[Task], rows: Sequence[Row]) -
     return "\n".join(lines)
 
 
+def calibration(name: str, tasks: Sequence[Task]) -> str:
+    """Return by tenths of their chance how many hits the default replies show, and which share of them is changed.
+
+    A hit is shown if one of its lines is. The expected calibration error is the mean distance of chance and share.
+    """
+    tenths: list[list[tuple[float, bool]]] = [[] for _ in range(10)]
+    for task in tasks:
+        with closing(open_indexed(task.tree, task.tree.parent / "cache")) as engine:
+            with patch.object(engine.search, "find", wraps=engine.search.find) as find:
+                shown = TOOLS[name](engine, task.query).shown
+            answer = engine.search.find(find.call_args_list[0].args[0])
+        hunks = [(path, first, last) for path, spans in task.hunks.items() for first, last in spans]
+        for hit in answer.hits:
+            place = Place(hit.chunk.path, hit.chunk.span.first, hit.chunk.span.last)
+            if any(_touches(place, one, 0) for one in shown):
+                is_changed = any(_touches(place, hunk, 0) for hunk in hunks)
+                tenths[min(9, int(10 * hit.chance))].append((hit.chance, is_changed))
+    lines, error = [f"| {name} | hits | mean chance | changed |", "| --- " * 4 + "|"], 0.0
+    for number, tenth in enumerate(tenths):
+        if tenth:
+            chance, share = map(statistics.mean, zip(*tenth, strict=True))
+            error += len(tenth) * abs(chance - share)
+            lines.append(f"| from 0.{number} | {len(tenth)} | {chance:.3f} | {share:.3f} |")
+    return "\n".join([*lines, f"expected calibration error {error / sum(map(len, tenths)):.4f}"])
+
+
 def main() -> None:
     """Parse, ask, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -258,12 +288,20 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only each n-th task")
     parser.add_argument("--by-repo", action="store_true")
     parser.add_argument("--law", action="store_true", help="compare tools with the beginnings of their default replies")
+    parser.add_argument("--calibration", action="store_true", help="compare chances with what was changed, of tools")
+    parser.add_argument("--subjects", action="store_true", help="ask the first line of each message")
     parser.add_argument("--save", type=Path, help="write the rows to this file, one a line, as they come")
     parser.add_argument("--against", type=Path, help="rows of an earlier run, to compare with")
     chosen = parser.parse_args()
     began, tasks = time.perf_counter(), read_tasks(chosen.trees.resolve(), chosen.every)
     if not tasks:
         raise SystemExit(f"{chosen.trees} holds no prepared tree")
+    if chosen.subjects:
+        tasks = [task._replace(query=task.query.partition("\n")[0]) for task in tasks]
+    if chosen.calibration:
+        for name in chosen.system or TOOLS:
+            print(f"{calibration(name, tasks)}\n")
+        return
     rows: list[Row] = []
     if chosen.save:
         chosen.save.unlink(missing_ok=True)
