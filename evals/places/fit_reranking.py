@@ -1,7 +1,7 @@
 """Fit the weights by which texts correct the chances of places (context_engine/search/reranking.py).
 
     python evals/places/fit_reranking.py collect --mirrors DIR --out FACTS --per 48 OWNER/NAME ...   a file each, seconds to minutes
-    python evals/places/fit_reranking.py fit --facts FACTS                                          the weights, and what they gain
+    python evals/places/fit_reranking.py fit --facts FACTS [--without NAME ...]                      the weights, and what they gain
 
 `collect` walks through the newest commits of a repository from the oldest to the newest, in one work tree, and asks each
 message of the tree before the commit. It keeps the facts of the likeliest places, and which of them the commit changed.
@@ -164,10 +164,15 @@ def _join(parts: Iterable[tuple[Floats, Floats, Floats]]) -> list[Floats]:
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def fit_and_report(folder: Path) -> None:
-    """Print the weights of all repositories, and the order before and after, held out by folds of repositories."""
+def fit_and_report(folder: Path, without: Sequence[str]) -> None:
+    """Print the weights of all repositories, and the order before and after, held out by folds of repositories.
+
+    Facts in `without` are left out, to see what they gain.
+    """
+    names = [name for name in PlaceFacts._fields if name not in without]
+    kept = [PlaceFacts._fields.index(name) for name in names]
     loaded = [np.load(path) for path in sorted(folder.glob("*.npz"))]
-    parts = [(part["facts"].astype(float), part["needed"].astype(float), part["counts"]) for part in loaded]
+    parts = [(part["facts"].astype(float)[:, kept], part["needed"].astype(float), part["counts"]) for part in loaded]
     parts = [(facts, needed, counts[counts > 0]) for facts, needed, counts in parts if len(facts)]
     folds = [fit(*_join(parts[at] for at in range(len(parts)) if at % FOLDS != number)) for number in range(FOLDS)]
     held_out = [_compute_odds(facts, folds[at % FOLDS]) for at, (facts, _, _) in enumerate(parts)]
@@ -176,7 +181,7 @@ def fit_and_report(folder: Path) -> None:
     print(f"before:    {measure(facts[:, 0], needed, counts)}")
     print(f"held out:  {measure(np.concatenate(held_out), needed, counts)}")
     weights = fit(facts, needed, counts)
-    for name, weight in zip((*PlaceFacts._fields, "constant"), weights, strict=True):
+    for name, weight in zip((*names, "constant"), weights, strict=True):
         print(f"    {name}={weight:.2f},")
 
 
@@ -191,9 +196,10 @@ def main() -> None:
     collecting.add_argument("repositories", nargs="+", metavar="OWNER/NAME")
     fitting = commands.add_parser("fit", help="print weights")
     fitting.add_argument("--facts", type=Path, required=True)
+    fitting.add_argument("--without", nargs="+", choices=PlaceFacts._fields[1:], default=[], help="facts to leave out")
     chosen = parser.parse_args()
     if chosen.command == "fit":
-        fit_and_report(chosen.facts)
+        fit_and_report(chosen.facts, chosen.without)
         return
     chosen.out.mkdir(parents=True, exist_ok=True)
     for name in chosen.repositories:
