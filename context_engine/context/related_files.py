@@ -157,18 +157,17 @@ def describe_mentions(
 ) -> list[str]:
     """Return the lines of code that have a definition's name, as `rg` would, under a head that counts them.
 
-    Without its `own` lines of its file and those that the client was `shown`; the lines of its file come first. Empty
-    without such lines, and of a name that very many places have.
+    Without its `own` lines of its file and those that the client was `shown`; those of its file come first, of tests
+    last. Empty without such lines, and of a name that very many places have.
     """
     name = symbol.rpartition(".")[2]
     try:
         lines = workspace.symbols.mentions(name) if name else []
     except ContextEngineError:  # without an index
         return []
-    lines = [line for line in lines if role_of(line.path, "code") != "docs"]
     lines = [line for line in lines if line.path != path or not own.first <= line.line <= own.last]
     lines = [line for line in lines if not shown.includes(line.path, line.line, line.text)]
-    lines.sort(key=lambda line: line.path != path)
+    lines.sort(key=lambda line: (line.path != path, is_test(line.path)))
     found = [f"{escape_line(line.path)}:{line.line}: {escape_line(line.text.strip()[:LINE_CHARS])}" for line in lines]
     head = f"{format_count(len(found), 'other line')} with {escape_line(name)}:"
     return [head, *found[:most]] if found else []

@@ -105,12 +105,12 @@ def _name_place(chunk: Chunk, span: LineSpan) -> str:
 
 
 def _widen(chunk: Chunk) -> LineSpan:
-    """Return the smallest definition around a chunk, else the chunk with all of what it shows a part of."""
-    spans = [span for span, _ in chunk.definitions]
-    around = [span for span in spans if span.contains(chunk.span)]
-    if around:
-        return min(around, key=lambda span: span.lines)
-    return LineSpan(min(span.first for span in (chunk.span, *spans)), max(span.last for span in (chunk.span, *spans)))
+    """Return the lines of a chunk with all of the innermost definitions at its first and last line."""
+    ends = []
+    for line in (chunk.span.first, chunk.span.last):
+        around = [span for span, _ in chunk.definitions if span.first <= line <= span.last]
+        ends.append(min(around, key=lambda span: span.lines, default=chunk.span))
+    return LineSpan(min(chunk.span.first, ends[0].first), max(chunk.span.last, ends[1].last))
 
 
 def _quote(chunk: Chunk, place: LineSpan, workspace: Workspace, shown: ShownLines) -> str:
@@ -136,7 +136,8 @@ def _quote(chunk: Chunk, place: LineSpan, workspace: Workspace, shown: ShownLine
 
 def needs_code(prompt: str, answer: Answer) -> bool:
     """Return whether a prompt asks for code, and the search probably found it."""
-    least = TASK_PROBABILITY_MIN if Question.of(prompt).is_task else PROBABILITY_MIN
+    question = Question.of(prompt)
+    least = PROBABILITY_MIN if question.is_short and not question.is_task else TASK_PROBABILITY_MIN
     if answer.probability < least or not answer.hits:
         return False
     return asks_for_code(prompt, names_code=not _NAMING_SIGNALS.isdisjoint(answer.hits[0].why))

@@ -53,6 +53,7 @@ OWN_RULES: dict[str, tuple[str, ...]] = {
     "opencode": ("AGENTS.md", "CLAUDE.md"),
 }
 """The files of rules that a client reads by itself; their rules are not repeated."""
+AGENT_FILES = tuple({name for names in OWN_RULES.values() for name in names})
 USE = (
     "To find code, ask the tools of ctx (in a shell: ctx search 'QUESTION', ctx symbol NAME) before you search by hand."
 )
@@ -85,14 +86,15 @@ def _describe_landmarks(engine: Engine) -> Iterator[str]:
 
 
 def _list_rules(client: str, engine: Engine) -> Iterator[str]:
-    """Yield rules for every file, and of memories, that the client does not read by itself."""
+    """Yield rules for every file, of memories and files for agents, that the client does not read by itself."""
     try:
         entries = engine.memory.knowledge.list_binding()
     except ContextEngineError:
         return
     own = OWN_RULES.get(client, ())
     rules = (entry for entry in entries if entry.type == "rule" and entry.scope.is_everywhere)
-    unknown = (entry for entry in rules if not entry.place.startswith(own))
+    for_agents = (rule for rule in rules if rule.is_memory or rule.place.startswith(AGENT_FILES))
+    unknown = (entry for entry in for_agents if not entry.place.startswith(own))
     for number, entry in enumerate(islice(unknown, RULES_MAX)):
         text = " ".join((entry.content or entry.title).split())[:RULE_CHARS_MAX]
         head = "" if number else f"Rules, {QUOTED_FROM_REPOSITORY}:\n"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from context_engine.index import StoredOutline, StoredSymbol, role_of, term_hashes
-from context_engine.model import Edge
+from context_engine.model import CHUNK_KINDS, Edge
 from context_engine.references.indirect_symbols import find_constructor_uses
 from context_engine.references.reference_finder import SymbolUse
 from context_engine.references.symbol_graph import CLASS_LIKE, FILES_PARSED_MAX, SymbolDefinition, SymbolGraph
@@ -289,6 +289,7 @@ NAMES_MAX = 3
 IDENTIFIERS_MAX = 200
 DEFINITIONS_MAX = 3
 """A name that more files define says little about which one is meant."""
+PROSE_KIND = CHUNK_KINDS.index("documentation")
 MENTIONS_MAX = 40
 """Chunks that mention a name; the callers of a name in more are too many to explain it."""
 CHARS_MAX = 120
@@ -381,10 +382,13 @@ class NeighborFinder:
         return sorted(one for one in found if one.text)
 
     def list_mentions(self, name: str) -> list[NamedLine]:
-        """Return the lines that have a name as a word, by file; none of a name that very many chunks have."""
+        """Return the lines of code that have a name as a word, by file; none of a name that very many chunks have."""
         term = (expand_words([name.lstrip("#")])[0][-1:] or [compound_term(name)])[0]
         snapshot = self.graph.snapshot
-        chunks = snapshot.matches("body", term_hashes([term])).docs.tolist()
+        kinds = snapshot.chunk_column("kind")
+        chunks = [
+            one for one in snapshot.matches("body", term_hashes([term])).docs.tolist() if kinds[one] != PROSE_KIND
+        ]
         if len(chunks) > MENTIONS_MAX:
             return []
         first, last = snapshot.chunk_column("first"), snapshot.chunk_column("last")

@@ -427,7 +427,7 @@ def _row(hit: Hit, query: str, profile: str, rank: int = 0) -> dict[str, Any]:
     Profile `line` is `fast` for a file that is only named.
     """
     chunk = hit.chunk
-    span, text = chunk.span, chunk.text
+    span, text = _written_lines(hit), chunk.text
     if profile in ("fast", "line"):
         span = next(iter(_find_named(hit, query).values()), span)
         lines = text.split("\n")[span.first - chunk.span.first :]
