@@ -134,7 +134,7 @@ def test_named_places_share_the_room_whatever_their_order(lengths: list[int], li
     found = select_fragments(asked, bodies, room=room)
     counts = [len(shown(found, number)) for number in range(len(lengths))]
     cut = [count for count, length in zip(counts, lengths, strict=True) if count < length]
-    assert all(count >= max(counts) - 2 for count in cut) or not cut
+    assert all(count >= max(cut) - 4 for count in cut)  # the last one gets what is too little for the others
     assert sum(counts) >= min(sum(lengths), lines_max - 2 * len(lengths))
 
 
