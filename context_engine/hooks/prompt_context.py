@@ -11,18 +11,22 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import dropwhile
 
-from context_engine.context import QUOTED_FROM_REPOSITORY, ShownLines, Workspace, describe_mentions
+from context_engine.context import QUOTED_FROM_REPOSITORY, ShownLines, Workspace, describe_mentions, find_partners
+from context_engine.context.budget import count_beginning
 from context_engine.model import Answer, Chunk, Query
 from context_engine.search import Question
 from context_engine.text import LineSpan, escape_line, estimate_tokens, merge_spans
 from context_engine.tools import fence_for
 
-TOKENS_MAX, CODE_TOKENS, POINTERS_TOKENS = 900, 600, 250
-"""Of what is given, of the code in it, and of places without code."""
-PLACES_MAX, MENTIONS_MAX = 3, 10
+TOKENS_MAX, CODE_TOKENS, OUTLINE_TOKENS, POINTERS_TOKENS = 900, 500, 180, 250
+"""Of what is given, of the code and the outline in it, and of what is given without code."""
+PLACES_MAX, TESTS_MAX, MENTIONS_MAX = 3, 2, 6
+CHANCE_MIN = 0.2
+"""Of a place beyond the first one. Agents had no use for what is less likely (evals/agents)."""
+SHOWN_KINDS = frozenset(("function", "method", "class", "constructor", "interface", "struct", "trait", "macro"))
 PROBABILITY_MIN = 0.6
 """Of an answer that is given. On the tuning half of the prompts all of 50 that need no code stay silent, and 80 % of
 those that need some are answered (evals/injection)."""
@@ -31,7 +35,7 @@ TASK_PROBABILITY_MIN = 0.3
 commit subjects 0.81 are answered instead of 0.57 (evals/injection)."""
 TELLING_WORDS_MIN = 2
 """One word matches some file of every repository."""
-HEAD = f"ctx found code for this request ({QUOTED_FROM_REPOSITORY}). Ask ctx for more before you search by hand."
+HEAD = f"ctx on this request ({QUOTED_FROM_REPOSITORY}):"
 REQUEST_CHARS = 200
 """Of a prompt: where it says what it asks for."""
 POLITE = frozenset(
@@ -74,7 +78,7 @@ def asks_for_code(prompt: str, *, names_code: bool = False) -> bool:
 
 
 def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -> str:
-    """Return the likeliest place for a prompt with its code, two more places, and the lines that have its name.
+    """Return the likeliest place for a prompt with its code, what is around it, and the lines that have its name.
 
     Without code if the answer is less sure than `PROBABILITY_MIN`. Code in `shown` is not given again; what is given is
     recorded there.
@@ -85,19 +89,29 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
     answer = workspace.search.find(query)
     if not needs_code(prompt, answer):
         return ""
-    chunks: dict[tuple[str, str], Chunk] = {}
-    for hit in answer.hits:
-        chunks.setdefault((hit.chunk.path, hit.chunk.symbol), hit.chunk)
-    first, *others = [*chunks.values()][:PLACES_MAX]
-    place = _widen(first)
-    if answer.probability < PROBABILITY_MIN:
-        return limit_lines(HEAD, [_name_place(chunk, chunk.span) for chunk in (first, *others)], POINTERS_TOKENS)
+    first, *others = [hit.chunk for hit in answer.hits if hit.chance >= CHANCE_MIN] or [answer.hits[0].chunk]
+    also = list(dict.fromkeys(f"also: {_name_place(chunk, chunk.span)}" for chunk in others[: PLACES_MAX - 1]))
     if shown.includes(first.path, first.span.first, first.text):
-        return limit_lines(HEAD, [_name_place(chunk, chunk.span) for chunk in others], POINTERS_TOKENS)
-    head = f"{HEAD}\n\n{_name_place(first, place)}\n{_quote(first, place, workspace, shown)}"
-    lines = [f"also likely: {_name_place(chunk, chunk.span)}" for chunk in others]
-    lines += describe_mentions(first.symbol, first.path, place, workspace, shown, MENTIONS_MAX)
-    return limit_lines(head, lines, TOKENS_MAX) or head
+        return limit_lines(HEAD, also, POINTERS_TOKENS)
+    place = _widen(first)
+    head, about = f"{HEAD}\n{_name_place(first, place)}", _describe_file(first, workspace)
+    if answer.probability < PROBABILITY_MIN:
+        return limit_lines(head, [*also, *about], POINTERS_TOKENS) or head
+    head += f"\n{_quote(first, place, workspace, shown)}"
+    mentions = describe_mentions(first.symbol, first.path, place, workspace, shown, MENTIONS_MAX)
+    return limit_lines(head, [*also, *about, *mentions], TOKENS_MAX) or head
+
+
+def _describe_file(chunk: Chunk, workspace: Workspace) -> Iterator[str]:
+    """Yield what else the file of a chunk defines, as far as there is room, and its tests."""
+    if tests := find_partners(chunk.path, workspace.symbols.files_named):
+        yield f"tests: {', '.join(map(escape_line, tests[:TESTS_MAX]))}"
+    outline = workspace.symbols.outline(chunk.path, details=False)
+    names = [f"{escape_line(one.name)} {one.span.first}" for _, one in outline.symbols if one.kind in SHOWN_KINDS]
+    if len(names) > 1:
+        head = f"{escape_line(chunk.path)} defines: "
+        count = count_beginning(len(names), lambda most: estimate_tokens(", ".join(names[:most])) <= OUTLINE_TOKENS)
+        yield head + ", ".join(names[:count]) + (" …" if count < len(names) else "")
 
 
 def _name_place(chunk: Chunk, span: LineSpan) -> str:

@@ -1,6 +1,6 @@
 """Notes at the start of a session and after a tool of the client, as far as there is something to add.
 
-At the start: what this repository is, how it is checked, its rules, and that ctx is here. After a search: where the
+At the start: that ctx is here, how the repository is checked, and its rules. After a search: where the
 name is defined, and the symbols around the matches. After the read of a long file: the lines that matter for the
 prompt. After an edit: who uses what was changed, and the tests.
 """
@@ -44,7 +44,6 @@ CHANCE_MIN = 0.15
 COMMAND_KINDS = ("test", "lint", "types", "build")
 RULES_MAX = 4
 RULE_CHARS_MAX = 160
-FOLDERS_MAX = 6
 OWN_RULES: dict[str, tuple[str, ...]] = {
     "claude": ("CLAUDE.md",),
     "codex": ("AGENTS.md",),
@@ -63,26 +62,11 @@ _IDENTIFIER = re.compile(r"(?:\\b|\^|class |def |func |fn |function )*(?P<name>[
 
 
 def describe_repository(client: str, engine: Engine) -> str:
-    """Return the brief within its budget: the first lines that fit. Raises: NotIndexed."""
-    return limit_lines(USE, [*_describe_landmarks(engine), *_list_rules(client, engine)], TOKENS_MAX)
-
-
-def _describe_landmarks(engine: Engine) -> Iterator[str]:
-    """Yield size, languages, folders, entry points, central files, and one command for each purpose."""
-    landmarks = engine.search.overview()
-    languages = ", ".join(f"{name} {count:,}" for name, count in landmarks.languages[:4])
-    yield f"This repository: {format_count(landmarks.files, 'file')} ({languages})."
-    if landmarks.folders:
-        folders = (f"{escape_line(path)} ({count})" for path, count in landmarks.folders[:FOLDERS_MAX])
-        yield f"Code is in {', '.join(folders)}."
-    if landmarks.starts:
-        yield f"It starts in {', '.join(map(escape_line, landmarks.starts[:3]))}."
-    if landmarks.central:
-        yield f"Most used: {', '.join(map(escape_line, landmarks.central[:4]))}."
+    """Return the brief within its budget: a command for each purpose, and rules. Raises: NotIndexed."""
     by_kind = {command.kind: command for command in reversed(find_commands(engine))}
     named = [f"{kind}: {escape_line(str(by_kind[kind]))}" for kind in COMMAND_KINDS if kind in by_kind]
-    if named:
-        yield f"Commands, by its own files: {'; '.join(named)}."
+    commands = [f"Commands, by its own files: {'; '.join(named)}."] if named else []
+    return limit_lines(USE, [*commands, *_list_rules(client, engine)], TOKENS_MAX) or USE
 
 
 def _list_rules(client: str, engine: Engine) -> Iterator[str]:

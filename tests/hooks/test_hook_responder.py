@@ -78,6 +78,12 @@ def test_a_prompt_is_told_the_lines_elsewhere_that_have_the_name_of_its_place(sh
     assert "src/app.py:6: pool.acquire_connection(3)" in named or "src/app.py:5: pool = ConnectionPool()" in named
 
 
+def test_a_prompt_is_told_what_else_the_file_defines_and_its_tests(shop: Engine) -> None:
+    lines = HookResponder().answer(shop, prompt(shop, QUESTION)).split("\n")
+    assert "tests: tests/test_pool.py" in lines
+    assert "src/pool.py defines: ConnectionPool 6, acquire_connection 9, release_connection 13" in lines
+
+
 def test_of_a_long_definition_the_first_line_and_the_part_that_answers_are_given(tmp_path: Path) -> None:
     steps = "".join(f"    total = add_step(total, {n})  # step {n} of the season\n" for n in range(150))
     source = f"def plan_season(total):\n{steps}    flush_anchor_chain(total)\n{steps}    return total\n"
@@ -161,12 +167,11 @@ def test_a_secret_in_the_code_is_masked(shop: Engine) -> None:
     assert not any(TOKEN in answer for answer in answers)
 
 
-def test_the_start_of_a_session_tells_what_the_repository_is(shop: Engine) -> None:
+def test_the_start_of_a_session_tells_how_the_repository_is_checked(shop: Engine) -> None:
     shop.memory.run_to_end()
     for kind in ("session", "subagent"):
         text = HookResponder().answer(shop, HookEvent("claude", "SessionStart", kind, "one", str(shop.root)))
         assert "make test (Makefile)" in text
-        assert "src/" in text
         assert "ctx search" in text
         assert estimate_tokens(text) <= tool_notes.TOKENS_MAX
 
