@@ -343,18 +343,6 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Landmarks:
-    """An overview of a repository. Counts are files; `central` are the files that most others use."""
-
-    files: int
-    languages: tuple[tuple[str, int], ...]
-    folders: tuple[tuple[str, int], ...]  # of the program itself, with a slash at their end
-    starts: tuple[str, ...]  # where a program begins, judged by name
-    central: tuple[str, ...]
-    freshness: str
-
-
-@dataclass(frozen=True, slots=True)
 class TextQuery:
     """A search through the text of the files as it is now. A line matches if it contains any of `queries`.
 

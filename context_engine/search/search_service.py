@@ -1,4 +1,4 @@
-"""The search of one workspace: it ranks chunks for a query, completes names and gives an overview of the repository."""
+"""The search of one workspace: it ranks chunks for a query and completes names."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from typing import NamedTuple, Self
 
 from context_engine.errors import ContextEngineError, InvalidArgument, NextStep, NotIndexed
 from context_engine.index import IndexService, Snapshot, StaticEncoder, UnionSnapshot
-from context_engine.model import Answer, Filter, Hit, Landmarks, Query
-from context_engine.references import no_index
+from context_engine.model import Answer, Filter, Hit, Query
 from context_engine.repo import JointService, ReadFile, WorkspaceFile, WorkspaceFiles, name_each
 from context_engine.search.file_usage import FileUsage
 from context_engine.search.hit_reading import HitReader, asks_for_comments
 from context_engine.search.name_completion import Completions
 from context_engine.search.question import Question
 from context_engine.search.relevance import KEPT_FILES, KEPT_SHARE, explain_weakness
-from context_engine.search.repo_overview import find_landmarks
 from context_engine.search.reranking import rerank
 from context_engine.search.searcher import Place, Ranking, Searcher, Usage
 from context_engine.search.semantic_scores import ProviderVectors, SemanticRanker
@@ -222,15 +220,7 @@ class SearchService(JointService):
             details={"last_error": "; ".join(errors)} if errors else {},
         )
 
-    # -- overview and completion --
-
-    def overview(self) -> Landmarks:
-        """Return the languages, folders, entry points and central files of the index. Raises: NotIndexed."""
-        freshness = self._live.refresh()
-        searcher = self.searcher()
-        if searcher is None:
-            raise no_index()
-        return find_landmarks(searcher.snapshot, freshness)
+    # -- completion --
 
     def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> Completions:
         """Complete a path to indexed files (and folders), best first, with their number; none without an index.

@@ -6,7 +6,7 @@ A prompt sends the agent to the right tools with what the index knows already, i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -153,19 +153,8 @@ def _write_understand(engine: Engine, given: Mapping[str, str], call: FormatCall
     area, question = given.get("area", ""), given.get("question", "")
     aim = f"to answer: {question}" if question else "well enough to change it safely."
     yield f"Learn how {area or 'this code base'} works, {aim}\nState nothing that you have not read."
-    try:
-        known = engine.search.overview()
-    except NotIndexed:
+    if engine.status().state != "ready":
         yield _describe_missing_index(engine, call)
-    else:
-        facts = {
-            "files": f"{known.files:,} ({_format_counts(known.languages)})",
-            "the program, by files": _format_counts(known.folders),
-            "seems to start in": ", ".join(known.starts),
-            "much leans on": ", ".join(known.central),
-        }
-        lines = [f"- {name}: {fact}" for name, fact in facts.items() if fact]
-        yield "\n".join([f"What the index knows ({known.freshness}):", *lines])
     is_folder = area.endswith("/")
     inside = {"include": [f"{area}**" if is_folder else area]} if area else {}
     general = f"how does {area} work" if area else "what does this project do and how is it built"
@@ -262,10 +251,6 @@ PROMPTS: Mapping[str, PromptTemplate] = {
 
 
 # -- what the index knows -----------------------------------------------------------------------------------------
-
-
-def _format_counts(counts: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts)
 
 
 def _describe_places(engine: Engine, what: str, call: FormatCall) -> str:

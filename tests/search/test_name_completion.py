@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.engine import Engine
-from context_engine.errors import NotIndexed
 from context_engine.search.name_completion import find_best
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
@@ -71,22 +70,10 @@ def test_a_deleted_file_and_its_symbols_are_no_longer_offered(tmp_path: Path) ->
         assert engine.search.complete_path("web/Req") == ((), 0)
 
 
-def test_without_an_index_nothing_is_offered_and_there_are_no_landmarks(tmp_path: Path) -> None:
+def test_without_an_index_nothing_is_offered(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "till", FILES)) as engine:
         assert engine.search.complete_path("s") == ((), 0)
         assert engine.search.complete_symbol("s") == ((), 0)
-        with pytest.raises(NotIndexed):
-            engine.search.overview()
-
-
-def test_landmarks_are_the_program_where_it_starts_and_what_it_leans_on(engine: Engine) -> None:
-    seen = engine.search.overview()
-    assert seen.files == len(FILES)
-    assert dict(seen.languages)["python"] == 5
-    assert seen.folders == (("src/till/", 2), ("src/till/web/", 2))
-    assert seen.starts == ("src/till/__main__.py",)
-    assert seen.freshness == "fresh"
-    assert all(not path.startswith(("tests/", "docs/")) for path in seen.central)
 
 
 NAMES = st.lists(
