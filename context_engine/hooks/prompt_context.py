@@ -14,8 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import dropwhile
 
-from context_engine.context import QUOTED_FROM_REPOSITORY, ShownLines, Workspace, describe_mentions, find_partners
-from context_engine.context.budget import count_beginning
+from context_engine.context import (
+    QUOTED_FROM_REPOSITORY,
+    ShownLines,
+    Workspace,
+    count_beginning,
+    describe_mentions,
+    find_partners,
+)
 from context_engine.model import Answer, Chunk, Query
 from context_engine.search import Question
 from context_engine.text import LineSpan, escape_line, estimate_tokens, merge_spans
