@@ -30,8 +30,8 @@ from context_engine.tools import fence_for
 TOKENS_MAX, CODE_TOKENS, OUTLINE_TOKENS, POINTERS_TOKENS = 900, 500, 180, 250
 """Of what is given, of the code and the outline in it, and of what is given without code."""
 PLACES_MAX, TESTS_MAX, MENTIONS_MAX = 3, 2, 6
-CHANCE_MIN = 0.2
-"""Of a place beyond the first one. Agents had no use for what is less likely (evals/agents)."""
+CHANCE_MIN = 0.15
+"""Of a place that is named. Agents had no use for what is less likely (evals/agents, evals/injection)."""
 SHOWN_KINDS = frozenset(("function", "method", "class", "constructor", "interface", "struct", "trait", "macro"))
 PROBABILITY_MIN = 0.6
 """Of an answer that is given. On the tuning half of the prompts all of 50 that need no code stay silent, and 80 % of

@@ -21,7 +21,7 @@ from context_engine.context import (
 )
 from context_engine.errors import ContextEngineError
 from context_engine.hooks.hook_events import HookEvent
-from context_engine.hooks.prompt_context import PROBABILITY_MIN, limit_lines
+from context_engine.hooks.prompt_context import CHANCE_MIN, PROBABILITY_MIN, limit_lines
 from context_engine.model import Query
 from context_engine.text import LineSpan, escape_line, format_count
 
@@ -39,8 +39,6 @@ LONG_FILE_LINES = 300
 READ_SHARE_MIN = 0.5
 """A smaller share of a file was probably chosen on purpose."""
 PLACES_MAX = 3
-CHANCE_MIN = 0.15
-"""Places that are less likely to be needed are not named (evals/injection)."""
 COMMAND_KINDS = ("test", "lint", "types", "build")
 RULES_MAX = 4
 RULE_CHARS_MAX = 160

@@ -35,7 +35,7 @@ from evals.wide.questions import draw
 SILENT = Path(__file__).resolve().with_name("silent_prompts.toml")
 PER_KIND = 50
 KINDS = {"question": "queries", "commit subject": "commit_queries"}
-_HEAD = re.compile(r"^(\S[^:\n]*):\d+(?:-\d+)?(?: [^\n]*)?\n```", re.MULTILINE)
+_PLACE = re.compile(r"^(?:also: )?(\S[^:\n]*):\d+(?:-\d+)?(?: [^:\n]*)?$", re.MULTILINE)
 REPEATS = 3
 """Times that a prompt is asked for its time; the middle one counts."""
 
@@ -90,8 +90,8 @@ def ask(engine: Engine, prompt: Prompt) -> Injected:
 
 
 def find_files(text: str) -> tuple[str, ...]:
-    """Return the files whose lines a context shows, each once."""
-    return tuple(dict.fromkeys(_HEAD.findall(text)))
+    """Return the files of the places that a context shows or names, each once."""
+    return tuple(dict.fromkeys(_PLACE.findall(text)))
 
 
 def report(injected: Sequence[Injected]) -> str:
