@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from rapidfuzz import process
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz import fuzz, process
+from rapidfuzz.distance import OSA, Levenshtein
 
 from context_engine.edit.file_content import FileContent, keys_of
 from context_engine.edit.model import Edit, TextMatch
@@ -22,7 +24,7 @@ from context_engine.errors import (
     NoMatch,
     WrongEncoding,
 )
-from context_engine.text import LineSpan, shorten_line
+from context_engine.text import LineSpan, shorten_line, unique
 
 # -- placeholder -------------------------------------------------------------------------------------------------------
 
@@ -98,21 +100,21 @@ def no_match_error(
     content: FileContent, edit: Edit, why: str = "the target is not in the file"
 ) -> NoMatch | FuzzyUnsafe:
     """Return the error that no place fits the target; a near one is shown."""
+    places = find_nearest(content, edit.target)
+    details: dict[str, Any] = {"nearest": [place.details for place in places]} if places else {}
     said = list(hints(content, edit.target, edit.replacement))
-    step = next(iter(said), "")
-    details: dict[str, Any] = {"hints": said} if said else {}
-    place = nearest(content, edit.target)
-    if place is None:
-        return NoMatch(why, suggestion=step or "Read the file again and copy the target from it.", details=details)
-    details["nearest"] = place.details
-    if not place.is_near_miss:
-        step = step or f"Read the file again around line {place.line} and copy the target from it."
-        return NoMatch(why, suggestion=step, details=details)
-    details["fileText"] = _lines(content, place.line - 1, place.end_line - 1)
-    where = f"lines {place.line}-{place.end_line} come near: {place.lines_equal} of {place.lines_old} lines are equal"
+    if said or not is_same_place(places):
+        where = f"; nearest to it: {', '.join(place.name for place in places)}" if places else ""
+        details |= {"hints": said} if said else {}
+        step = next(iter(said), "Read the file again and copy the target from it.")
+        return NoMatch(why + where, suggestion=step, details=details)
+    place = places[0]
+    details["fileText"] = _lines(content, place.lines.first - 1, place.lines.last - 1)
+    where = f"{place.percent}% of it is at {place.name}"
     if place.difference:
         where += f"; line {place.difference['fileLine']} is the first that differs"
-    return FuzzyUnsafe(f"{why}; {where}", suggestion=step or SENT_AGAIN, details=details)
+    step = name_characters(content, edit.target, place.lines)
+    return FuzzyUnsafe(f"{why}; {where}", suggestion=f"{step} {SENT_AGAIN}".strip(), details=details)
 
 
 def multiple_matches_error(
@@ -239,53 +241,83 @@ def _lines(content: FileContent, first: int, last: int) -> str:
 
 # -- the nearest place -------------------------------------------------------------------------------------------------
 
-# The nearest place is found by votes: each line of the target that the file contains votes for where the target begins.
+# Where lines of the target are, or lines like them, the whole target is compared. Characters that look alike are equal.
 
 
 OFTEN = 40
 """A line that occurs more often says nothing about where the target is."""
 LINES_MAX = 200
 """The first lines of a long target are enough to find it by."""
+COMPARED_PLACES = 40
+COMPARED_LINES = 3
+"""So many of the longest lines of a target are compared with all lines of the file."""
 SHOWN_CHARS = 200
-SIMILAR = 0.34
-"""A line of which two thirds are the same is worth showing; less looks like chance."""
+SAME_PLACE = 0.9
+"""Share of the target that is the same. Below it, the place may be another one that is written alike."""
+SIMILAR = 0.5
+"""Less looks like chance."""
+PLACES_MAX = 3
 SIMILAR_LINES_MAX = 120_000
 """Comparing one line with so many takes a tenth of a second."""
 APPLIED_CHARS_MIN = 8
 """Shorter replacements occur in a file by chance."""
 
 
-class ClosestMatch(NamedTuple):
-    """The place that is nearest to a target: its lines, counted from 1, and the first that differs, for the caller."""
+class NearPlace(NamedTuple):
+    """A place that is like a target: its lines, how similar it is, and the first line that differs, for the caller."""
 
-    line: int
-    end_line: int
-    lines_equal: int
-    lines_old: int
-    difference: dict[str, Any] | None = None
+    lines: LineSpan
+    similarity: float
+    difference: dict[str, Any] | None
 
     @property
-    def is_near_miss(self) -> bool:
-        """Whether at least half of the target is there."""
-        return 2 * self.lines_equal >= self.lines_old
+    def name(self) -> str:
+        """Its lines, as an error names them."""
+        return f"line{'s' * (self.lines.lines > 1)} {self.lines}"
+
+    @property
+    def percent(self) -> int:
+        """How much of the target is the same; 100 for all of it alone."""
+        return int(100 * self.similarity)
 
     @property
     def details(self) -> dict[str, Any]:
         """The place for the details of an error."""
-        found = {"line": self.line, "endLine": self.end_line}
-        found |= {"linesEqual": self.lines_equal, "linesOld": self.lines_old}
+        found = {"line": self.lines.first, "endLine": self.lines.last, "similarity": self.percent / 100}
         return found | ({"firstDifference": self.difference} if self.difference else {})
 
 
-def nearest(content: FileContent, target: str) -> ClosestMatch | None:
-    """Return the place of a file nearest to a target; None when no line of it, or a similar one, is there."""
-    lines = target.split("\n")
-    wanted = [(number, key) for number, key in enumerate(keys_of(target)) if key][:LINES_MAX]
-    votes = Counter(place - at for at, (_, key) in enumerate(wanted) for place in _places(content, key))
-    if not votes:
-        return _similar(content, lines, wanted)
-    best = votes.most_common(1)[0][0]  # of equally many votes those of the target's first lines
-    return _compare_at(content, lines, wanted, best)
+def find_nearest(content: FileContent, target: str) -> list[NearPlace]:
+    """Return the places of a file that are like the whole of a target, best first."""
+    seen = content if content.norm.isascii() else FileContent(fold_lookalikes(content.norm))
+    wanted = [(number, key) for number, key in enumerate(keys_of(fold_lookalikes(target))) if key][:LINES_MAX]
+    keys = [key for _, key in wanted]
+    is_part = "\n" not in target
+    longest = sorted(range(len(keys)), key=lambda at: -len(keys[at]))[:COMPARED_LINES]
+    alike = [(at, key) for at in longest for key in _similar(seen, keys[at], is_part=is_part)]
+    votes = Counter(max(place - at, 0) for at, key in (*alike, *enumerate(keys)) for place in _places(seen, key))
+    ranked: list[tuple[float, int]] = []
+    for start, _ in votes.most_common(COMPARED_PLACES):
+        whole, there = "\n".join(keys), "\n".join(seen.keys_at(start, len(keys)))
+        share = OSA.normalized_similarity(whole, _find_part(whole, there) if is_part else there)
+        ranked.append((share, start))
+    best: list[tuple[float, int]] = []
+    for share, start in sorted(ranked, key=lambda row: (-row[0], row[1])):
+        if share >= SIMILAR and all(abs(start - other) >= len(keys) for _, other in best):
+            best.append((share, start))
+    return [_compare_at(content, seen, target, wanted, start, share) for share, start in best[:PLACES_MAX]]
+
+
+def _find_part(text: str, there: str) -> str:
+    """Return the part of a line that is most like a text."""
+    found = fuzz.partial_ratio_alignment(text, there) if len(there) > len(text) else None
+    return there[found.dest_start : found.dest_end] if found else there
+
+
+def is_same_place(places: Sequence[NearPlace]) -> bool:
+    """Return whether the first place is certainly the one that a target means."""
+    alike = [place for place in places if place.similarity >= SAME_PLACE]
+    return bool(alike) and (len(alike) == 1 or alike[0].similarity > alike[1].similarity)
 
 
 def _places(content: FileContent, key: str) -> list[int]:
@@ -296,34 +328,67 @@ def _places(content: FileContent, key: str) -> list[int]:
     return list(content.runs([key]))
 
 
-def _compare_at(content: FileContent, lines: list[str], wanted: list[tuple[int, str]], start: int) -> ClosestMatch:
+def _similar(content: FileContent, key: str, *, is_part: bool) -> list[str]:
+    """Return the keys of the file that are most similar to one, or that have such a part."""
+    if len(content.codes) > SIMILAR_LINES_MAX or len(key) > SHOWN_CHARS:
+        return []
+    scorer = fuzz.partial_ratio if is_part else fuzz.ratio
+    found = process.extract(key, list(content.codes), scorer=scorer, score_cutoff=100 * SIMILAR)
+    return [similar for similar, _, _ in found]
+
+
+def _compare_at(
+    content: FileContent, seen: FileContent, target: str, wanted: list[tuple[int, str]], start: int, similarity: float
+) -> NearPlace:
     """Compare the target with the solid lines from one on."""
-    solid = content.solid
-    inside = [
-        (number, key, solid[start + at]) for at, (number, key) in enumerate(wanted) if 0 <= start + at < len(solid)
-    ]
-    differing = [(number, line) for number, key, line in inside if content.keys[line] != key]
-    found = ClosestMatch(inside[0][2] + 1, inside[-1][2] + 1, len(inside) - len(differing), len(wanted))
-    if not differing:
-        return found
-    number, line = differing[0]
-    old, file = (shorten_line(text, 0, SHOWN_CHARS) for text in (lines[number], content.shown_lines[line]))
-    return found._replace(difference={"oldLine": number + 1, "fileLine": line + 1, "old": old, "file": file})
+    there = seen.solid[start : start + len(wanted)]
+    lines = LineSpan(there[0] + 1, there[-1] + 1)
+    differing = ((number, line) for (number, key), line in zip(wanted, there, strict=False) if seen.keys[line] != key)
+    number, line = next(differing, (0, -1))
+    if line < 0:
+        return NearPlace(lines, similarity, None)
+    old, file = (shorten_line(text, 0, SHOWN_CHARS) for text in (target.split("\n")[number], content.shown_lines[line]))
+    return NearPlace(lines, similarity, {"oldLine": number + 1, "fileLine": line + 1, "old": old, "file": file})
 
 
-def _similar(content: FileContent, lines: list[str], wanted: list[tuple[int, str]]) -> ClosestMatch | None:
-    """Return the place where the longest line of the target has a similar line."""
-    at = max(range(len(wanted)), key=lambda at: len(wanted[at][1]))
-    key = wanted[at][1]
-    candidates = list(content.codes)
-    if len(candidates) > SIMILAR_LINES_MAX or len(key) > SHOWN_CHARS:
-        return None
-    cutoff = int(SIMILAR * len(key))
-    best = process.extractOne(key, candidates, scorer=Levenshtein.distance, score_cutoff=cutoff, processor=None)
-    if best is None:
-        return None
-    place = next(content.runs([best[0]]))
-    return _compare_at(content, lines, wanted, place - at)
+# -- characters that look alike ----------------------------------------------------------------------------------------
+
+_QUOTES = str.maketrans("‘’‚′“”„″", "''''\"\"\"\"")
+_CATEGORIES = {"Pd": "-", "Zs": " ", "Cf": ""}
+"""Dashes, blanks, and what is not visible."""
+
+
+def fold_lookalikes(text: str) -> str:
+    r"""Return a text whose quotation marks, dashes and blanks are ASCII, and without what is not visible.
+
+    >>> fold_lookalikes("a\u00a0\u2013 \u2018b\u2019\u200b"), fold_lookalikes("e\u0301") == "\u00e9"
+    ("a - 'b'", True)
+    """
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text.translate(_QUOTES))
+    kinds = {char: unicodedata.category(char) for char in set(text) if not char.isascii()}
+    return text.translate({ord(char): _CATEGORIES[kind] for char, kind in kinds.items() if kind in _CATEGORIES})
+
+
+def name_characters(content: FileContent, target: str, lines: LineSpan) -> str:
+    """Return a sentence about the characters of a place that only look like those of a target; empty without any."""
+    sent, there = target.removesuffix("\n"), "\n".join(content.lines[lines.first - 1 : lines.last])
+    if sent not in there and unicodedata.normalize("NFC", sent) in unicodedata.normalize("NFC", there):
+        shown = json.dumps(_lines(content, lines.first - 1, lines.last - 1)[:SHOWN_CHARS])
+        return f"The target differs only in Unicode form: the file has {shown}."
+    there = there if "\n" in target else _find_part(sent, there)
+    named = []
+    for edit in Levenshtein.opcodes(sent, there):
+        old, new = sent[edit.src_start : edit.src_end], there[edit.dest_start : edit.dest_end]
+        if not f"{old}{new}".isascii() and ((old and new) or not fold_lookalikes(old + new).strip()):
+            named.append(f"{_name(new)} for {_name(old)}")
+    return f"The file has {', '.join(unique(named)[:SHOWN_MAX])}." if named else ""
+
+
+def _name(text: str) -> str:
+    """Return the characters of a text, those by number that may look like others."""
+    return " ".join(char if "!" <= char <= "~" else f"U+{ord(char):04X}" for char in unique(text)) or "nothing"
 
 
 # -- what else may have gone wrong -------------------------------------------------------------------------------
@@ -331,7 +396,6 @@ def _similar(content: FileContent, lines: list[str], wanted: list[tuple[int, str
 _NUMBERED = re.compile(r"\A[ \t]*+\d++(?:\t|[ ]*+[|:│→][ \t]?)")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\'": "'", "\\\\": "\\", "\\/": "/"}
 _ESCAPE = re.compile("|".join(map(re.escape, _ESCAPES)))
-_QUOTES = str.maketrans("‘’‚′“”„″", "''''\"\"\"\"")
 
 
 def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
@@ -349,8 +413,6 @@ def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
         yield "The target is escaped twice: write line breaks, tabs and quotes as they are."
     if placeholders(target):
         yield "Quote every line: a placeholder for omitted code matches nothing."
-    if target.translate(_QUOTES) in content.norm.translate(_QUOTES):
-        yield "Only the quotation marks differ: copy them from the file, typographic or straight."
     if not content.is_clean and not target.isascii():
         yield "The file is not UTF-8: only its ASCII characters can be matched."
 

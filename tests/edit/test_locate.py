@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz.distance import OSA, Levenshtein
 
+from context_engine.edit.edit_errors import no_match_error
 from context_engine.edit.file_content import content_of, keys_of
 from context_engine.edit.locate import ANCHORED_MAX, by_distance, by_whitespace, exact, locate
 from context_engine.edit.model import Edit
@@ -45,6 +46,22 @@ def test_a_few_characters_off_means_the_edit_distance_of_the_lines(file: str, ta
         if cutoff and (distance := Levenshtein.distance(target, there)) <= cutoff:
             near[solid[at]] = distance
     assert found == near
+
+
+names = st.lists(st.text(st.sampled_from("abcdefgh"), min_size=4, max_size=9), min_size=2, max_size=4, unique=True)
+
+
+@given(names, st.data())
+def test_the_nearest_place_is_the_one_by_the_distance_of_the_whole_target(file: list[str], data: st.DataObject) -> None:
+    heads = [f"def {name}(\nself," for name in file]
+    right = data.draw(st.sampled_from(heads))
+    at = data.draw(st.integers(4, right.index("(") - 2))
+    target = right[:at] + right[at + 1] + right[at] + right[at + 2 :]  # two letters are swapped
+    details = no_match_error(content_of("\n".join(heads).encode()), Edit(target, "x")).details
+    similar = [OSA.normalized_similarity(target, head) for head in heads]
+    assert details["nearest"][0]["line"] == 2 * similar.index(max(similar)) + 1
+    assert ("fileText" in details) == (max(similar) >= 0.9 and similar.count(max(similar)) == 1)
+    assert details.get("fileText", heads[similar.index(max(similar))]) == heads[similar.index(max(similar))]
 
 
 def test_a_short_target_is_never_looked_for_by_distance() -> None:
