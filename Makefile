@@ -142,7 +142,7 @@ eval-freshness: ## new functions asked for at once, 1,000 times: make eval-fresh
 noise: ## what a review says of real commits, and how long it takes: make noise ARGS="REPOSITORY ... [--show]"
 	@$(PYTHON) evals/noise/noise.py $(ARGS)
 
-eval-reviews: ## reversed fixes, planted bugs and clean commits: make eval-reviews ARGS="MIRRORS [--part held]"
+eval-reviews: ## bugs and their fixes, planted bugs, clean commits: make eval-reviews ARGS="MIRRORS [--part held]"
 	@$(PYTHON) evals/reviews/measure.py $(ARGS)
 
 dist: ## build wheel, sdist and desktop extension, and try each on a bare machine (needs the extra `dist`)

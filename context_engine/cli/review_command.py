@@ -141,6 +141,8 @@ def _show(result: reviews.ReviewResult, screen: Screen) -> None:
     ):
         if text:
             screen.note(f"{label}: {text}")
+    for question in result.questions:
+        screen.note(f"question: {question}")
     for warning in result.warnings:
         screen.warn("warning", warning)
     for reason in result.fail_reasons:

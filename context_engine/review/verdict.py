@@ -211,7 +211,7 @@ REASONS = ("preexisting", "off_changed_lines", "allow_listed", "category", "belo
 class ReviewResult:
     """The result of a review. `findings` are those that are shown, most pressing first; `filtered` counts the others.
 
-    `questions` are suspicions below the threshold, for a second pass. `is_partial`: the time was over before everything
+    `questions` are suspicions without a direction, for a reader. `is_partial`: the time was over before everything
     was reviewed. `second_pass`: the findings of an agent or a model are among them.
     """
 
@@ -289,7 +289,7 @@ def make_result(
 ) -> ReviewResult:
     """Return the result of a review from everything that was found."""
     merged = merge_duplicates(findings)
-    shown, filtered = select_findings(merged, options)
+    shown, filtered = select_findings([finding for finding in merged if not is_question(finding)], options)
     reasons = [
         f"{PRIORITIES[finding.priority]} {finding.title} at {finding.path}:{finding.span.first}"
         for finding in shown
@@ -326,15 +326,16 @@ def select_findings(findings: Iterable[Finding], options: ReviewOptions) -> tupl
     return tuple(shown), {name: suppressed[name] for name in REASONS}
 
 
+def is_question(finding: Finding) -> bool:
+    """Whether a finding only asks: a difference without a direction may be a bug or its repair."""
+    return finding.rule == "difference" and finding.priority == len(PRIORITIES) - 1
+
+
 def ask_about_suspicions(findings: Iterable[Finding], options: ReviewOptions) -> tuple[str, ...]:
-    """Return the suspicions that are not certain enough to be shown, the likeliest first, as questions to a reader."""
-    unsure = [
-        finding
-        for finding in findings
-        if finding.rule == "difference" and suppression_reason(finding, options) == "below_confidence"
-    ]
-    likely = sorted(unsure, key=lambda finding: (-finding.confidence, finding.order))[:QUESTIONS_MAX]
-    return tuple(f"{finding.path}:{finding.span.first} {finding.title}? {finding.body}" for finding in likely)
+    """Return the suspicions among the findings as questions to a reader. They never count in a verdict."""
+    asked = [found for found in findings if is_question(found)]
+    kept = [found for found in asked if suppression_reason(found, options) in ("", "below_confidence")]
+    return tuple(f"P3 {found.path}:{found.span.first} {found.body} {found.title}" for found in kept[:QUESTIONS_MAX])
 
 
 def suppression_reason(finding: Finding, options: ReviewOptions) -> str:

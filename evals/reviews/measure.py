@@ -1,12 +1,13 @@
-"""Which bugs a review finds by the difference alone: reversed fixes, planted bugs, and clean commits as the guard.
+"""Which bugs a review finds, and which of their fixes it flags: pairs from commits, planted pairs, and clean commits.
 
-    python evals/reviews/measure.py MIRRORS [--part dev|held|used|fresh] [--fixes 40] [--planted 30] [--clean 25] [--learn]
+    python evals/reviews/measure.py MIRRORS [--part dev|held|used|fresh] [--fixes 40] [--planted 30] [--clean 25] [--show]
 
 A reversed fix is a commit whose subject says that it fixes something, that changes at most two files of code and at most
 12 lines of them, reviewed from the commit to its parent. A planted bug is one change of one file by a rule of the kinds
 below, at a place that the parser shows. A clean commit is a refactoring, a feature or a documentation change by its
-subject. Files are drawn by a hash of their name, so a run is repeatable. With --learn the counts of each rule are
-printed as rows for differences.toml. Half of the repositories (HELD) are measured once, at the end.
+subject. Files are drawn by a hash of their name, so a run is repeatable. Every bug is reviewed in both directions: as it
+is made and as it is repaired. A rule that flags a repair as often as a bug has no direction. Half of the repositories
+(HELD) are measured once, at the end.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches, unified_diff
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -121,15 +123,15 @@ def is_local_fix(case: Case) -> bool:
     return 0 < len(files) <= 2 and 0 < changed <= FIX_LINES_MAX and all(f.old_path and f.new_path for f in files)
 
 
-def reversed_fixes(repository: Path, count: int, *, reverse: bool = True) -> Iterator[Case]:
-    """Yield fixes with a local cause, reversed or as they were made."""
-    kind = "reversed fix" if reverse else "fix as it was made"
+def reversed_fixes(repository: Path, count: int) -> Iterator[tuple[Case, Case]]:
+    """Yield fixes with a local cause, each reversed and as it was made."""
     rows = [commit for commit, subject in log_rows(repository) if FIX.search(subject) and not NOISE.search(subject)]
     found = 0
     for commit in sorted(rows, key=order)[: count * 6]:
-        case = commit_case(repository, kind, commit, reverse=reverse)
-        if case is not None and is_local_fix(case):
-            yield case
+        bug = commit_case(repository, "reversed fix", commit, reverse=True)
+        fix = commit_case(repository, "fix as it was made", commit, reverse=False)
+        if bug is not None and fix is not None and is_local_fix(bug):
+            yield bug, fix
             found += 1
         if found >= count:
             return
@@ -280,8 +282,8 @@ def _print_of(text: str) -> str:
 PLANT_SUFFIXES = (".py", ".go", ".ts", ".js", ".java", ".rs", ".cs", ".rb", ".php", ".kt", ".c")
 
 
-def planted(repository: Path, count: int, parsers: Parsers) -> Iterator[Case]:
-    """Yield planted bugs, the same number of each kind as far as the files allow."""
+def planted(repository: Path, count: int, parsers: Parsers) -> Iterator[tuple[Case, Case]]:
+    """Yield planted bugs and their repairs, the same number of each kind as far as the files allow."""
     names = git(repository, "ls-tree", "-r", "--name-only", "HEAD").decode("utf-8", "replace").splitlines()
     paths = sorted((name for name in names if name.endswith(PLANT_SUFFIXES) and not is_test(name)), key=order)
     plants = (*PLANTS, *FURTHER_PLANTS)
@@ -301,11 +303,13 @@ def planted(repository: Path, count: int, parsers: Parsers) -> Iterator[Case]:
             new = text[: found.start()] + change(found) + text[found.end() :]
             if new == text:
                 continue
-            made = _planted_case(repository, kind, path, text, new)
-            if FileVersion(path, new.encode(), parsers).errors or made is None:
+            if FileVersion(path, new.encode(), parsers).errors:
                 continue
             left[kind] -= 1
-            yield made
+            yield (
+                _planted_case(repository, f"planted: {kind}", path, text, new),
+                _planted_case(repository, "planted bug repaired", path, new, text),
+            )
 
 
 def _is_code(version: FileVersion, text: str, found: re.Match[str]) -> bool:
@@ -320,13 +324,10 @@ def _is_code(version: FileVersion, text: str, found: re.Match[str]) -> bool:
     )
 
 
-def _planted_case(repository: Path, kind: str, path: str, old: str, new: str) -> Case | None:
+def _planted_case(repository: Path, kind: str, path: str, old: str, new: str) -> Case:
     lines = unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=3)
-    diff = "".join(lines)
-    if not diff:
-        return None
     texts = {path: (old.encode(), new.encode())}
-    return Case(f"planted: {kind}", f"{repository.parent.name}:{path}", diff, texts)
+    return Case(kind, f"{repository.parent.name}:{path}", "".join(lines), texts)
 
 
 # -- reviewing ---------------------------------------------------------------------------------------------------------
@@ -339,7 +340,7 @@ def review(case: Case, parsers: Parsers) -> tuple[list[Finding], float]:
     files = [ReviewedFile.of(diff, *case.texts.get(diff.path, (None, None)), parsers) for diff in parse_diff(case.diff)]
     found: list[Finding] = [item for file in files for item in reviewer.review_file(file).findings]
     found += reviewer.review_change(files, ReviewContext(parsers))
-    shown = [item for item in found if item.is_new and item.is_on_changed_line and item.priority <= 2]
+    shown = [item for item in found if item.is_new and item.is_on_changed_line]
     return shown, time.process_time() - start
 
 
@@ -351,8 +352,6 @@ def main() -> int:
     parser.add_argument("--fixes", type=int, default=40)
     parser.add_argument("--planted", type=int, default=30)
     parser.add_argument("--clean", type=int, default=25)
-    parser.add_argument("--forward", type=int, default=0, help="fixes as they were made")
-    parser.add_argument("--learn", action="store_true")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--only", nargs="*", default=(), help="only these repositories of the part")
     asked = parser.parse_args()
@@ -367,26 +366,23 @@ def main() -> int:
         if not repository.exists():
             print(f"{name} is not here", file=sys.stderr)
             continue
-        for cases in (
-            reversed_fixes(repository, asked.fixes),
-            planted(repository, asked.planted, parsers),
-            clean_commits(repository, asked.clean),
-            reversed_fixes(repository, asked.forward, reverse=False),
-        ):
-            for case in cases:
-                found, took = review(case, parsers)
-                seconds.append(took)
-                results[case.kind].append((case, found))
-                if asked.show:
-                    print(f"case | {case.kind} | {case.name} | {len(found)}", flush=True)
-                    for item in found:
-                        print(
-                            f"{case.kind} | {case.name} | {item.path}:{item.line} | {item.rule} {item.title} {item.confidence} | {item.quote[:90]} | {item.body[-90:]}"
-                        )
+        pairs = chain(reversed_fixes(repository, asked.fixes), planted(repository, asked.planted, parsers))
+        for case in chain(chain.from_iterable(pairs), clean_commits(repository, asked.clean)):
+            found, took = review(case, parsers)
+            seconds.append(took)
+            results[case.kind].append((case, found))
+            for item in found if asked.show else ():
+                print(
+                    f"{case.kind} | {case.name} | {item.path}:{item.line} | P{item.priority} {item.rule} {item.title} {item.confidence} | {item.quote[:90]} | {item.body[-90:]}"
+                )
     print_table(results, seconds, parsers)
-    if asked.learn:
-        print_counts(results)
+    print_pairs(results)
     return 0
+
+
+def is_counted(finding: Finding) -> bool:
+    """Whether a reader sees a finding as one, not as a question."""
+    return finding.confidence >= THRESHOLD and finding.priority <= 2
 
 
 def changes_code(case: Case, parsers: Parsers) -> bool:
@@ -414,9 +410,9 @@ def print_table(
     print("| --- | --- | --- | --- | --- |")
     groups = dict(sorted(results.items()))
     groups["reversed fix, of code"] = [row for row in results.get("reversed fix", ()) if changes_code(row[0], parsers)]
-    groups["planted, all"] = [row for kind, rows in results.items() if kind.startswith("planted") for row in rows]
+    groups["planted, all"] = [row for kind, rows in results.items() if kind.startswith("planted: ") for row in rows]
     for kind, rows in groups.items():
-        sure = [[item for item in found if item.confidence >= THRESHOLD] for _, found in rows]
+        sure = [[item for item in found if is_counted(item)] for _, found in rows]
         count = max(1, len(rows))
         found = sum(map(bool, sure))
         asked = sum(
@@ -425,35 +421,30 @@ def print_table(
         print(
             f"| {kind} | {len(rows)} | {found / count:.2f} | {asked / count:.2f} | {sum(map(len, sure)) / count:.2f} |"
         )
-    right = sum(
-        bool([f for f in found if f.confidence >= THRESHOLD])
-        for kind, rows in results.items()
-        if kind.startswith(("reversed", "planted"))
-        for _, found in rows
-    )
-    wrong = sum(len([f for f in found if f.confidence >= THRESHOLD]) for _, found in results.get("clean", ()))
-    print(f"\nprecision (bugs found / (bugs found + findings on clean commits)): {right / max(1, right + wrong):.2f}")
     if seconds:
         print(
             f"processor seconds: p50 {sorted(seconds)[len(seconds) // 2]:.3f}, p95 {sorted(seconds)[int(len(seconds) * 0.95)]:.3f}"
         )
 
 
-def print_counts(results: dict[str, list[tuple[Case, list[Finding]]]]) -> None:
-    """Print the counts of each rule as rows for differences.toml."""
-    from context_engine.review.checks.difference_checks import RULES
-
-    titles = {known.title: rule for rule, known in RULES.items()}
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
+def print_pairs(results: dict[str, list[tuple[Case, list[Finding]]]]) -> None:
+    """Print for each rule in how many bugs and in how many of their repairs it has a finding."""
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for kind, rows in results.items():
-        # A planted bug says that a rule works, not how often a change of that kind is a bug.
-        column = "planted" if kind.startswith("planted") else "right" if kind == "reversed fix" else "wrong"
+        source = "planted" if kind.startswith("planted") else "commits"
+        side = {"fix as it was made": "fix", "planted bug repaired": "fix", "clean": "clean"}.get(kind, "bug")
         for _, found in rows:
-            for rule in {titles[item.title] for item in found if item.rule == "difference"}:
-                counts[rule][column] += 1
-    for rule, count in sorted(counts.items()):
-        print(f"[{rule}]  # planted: {count['planted']}")
-        print(f"hits = [{count['right']}, {count['wrong']}]")
+            rules = {
+                f"{item.rule}: {item.title}" if item.rule == "difference" else item.rule
+                for item in found
+                if is_counted(item)
+            }
+            for rule in rules | ({"any rule"} if rules else set()):
+                counts[source, rule][side] += 1
+    print("\n| pairs of | rule | found in bugs | flagged in fixes | in clean commits |")
+    print("| --- | --- | --- | --- | --- |")
+    for (source, rule), count in sorted(counts.items()):
+        print(f"| {source} | {rule} | {count['bug']} | {count['fix']} | {count['clean']} |")
 
 
 if __name__ == "__main__":

@@ -157,8 +157,8 @@ def draw_cases(mirrors: Path, names: Iterable[str], counts: tuple[int, int, int]
     for name in names:
         repository = mirrors / name / "repo"
         if repository.exists():
-            cases += reversed_fixes(repository, counts[0])
-            cases += planted(repository, counts[1], parsers)
+            cases += [bug for bug, _ in reversed_fixes(repository, counts[0])]
+            cases += [bug for bug, _ in planted(repository, counts[1], parsers)]
             cases += clean_commits(repository, counts[2])
     return cases
 

@@ -1,9 +1,10 @@
 """Compare both sides of a change: guards, locks and awaits it removes; operators, arguments and defaults it turns.
 
 Old and new lines of a hunk are paired by their tokens, as the parser sees them; lines that the change only moves do not
-count. Its confidence was counted on commits (differences.toml): below the threshold of a review it is a question for a
-second pass, not a finding. The parsers name the same things alike: an argument list has `argument` in its kind in every
-grammar, a parameter `param`, a name `identifier`. Where languages differ in words, the words of all are in one set.
+count. A removal is a finding. An edit that turns something round may be the bug or its repair, so it is a question,
+unless the same file writes the old form elsewhere and the new one nowhere. The parsers name the same things alike: an
+argument list has `argument` in its kind in every grammar, a name `identifier`. Where languages differ in words, the
+words of all are in one set.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from context_engine.languages import LeafToken
 from context_engine.review.checks.check import check, on_line, read_declarations
+from context_engine.review.source_versions import is_test
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
@@ -33,30 +35,30 @@ HUNK_LINES_MAX = 40
 SMALL_LINES = 12
 """Up to so many changed lines of code, without tests, a change is about the lines themselves. In larger ones 2 of 115
 hits were right (commits of twelve repositories, 2026-11-28), so these are not compared."""
+QUESTION = "Is this intended?"
 FINDINGS_MAX = 3
 """Per file: a change that turns more round is meant to."""
 NAME_CHARS_MIN = 3
 """Shorter names are in many places by chance."""
 FOLLOWING_LINES = 40
 """Lines after a removed guard in which its name may still be used."""
-PRIOR_HITS = 8
-"""The weight of the prior: more than half of the rules have fewer hits of their own. In folds by repository 2, 4 and 8
-find 0.37, 0.38 and 0.39 of the reversed fixes, with the same findings on clean commits."""
+USERS_MAX = 3
+"""A question names so many files that use the changed function."""
 
-COMPARISON = frozenset("< <= > >= == != === !== is in <> ~=".split())
+COMPARISON = frozenset({*"< <= > >= == != === !== is in <> ~=".split(), "is not", "not in"})
 BOOLEAN = frozenset("and or && ||".split())
 ARITHMETIC = frozenset("+ - * / % // += -= *= /= << >> & | ^ ++ -- .. ..= ... ..<".split())
 CONSTANTS = frozenset("true false none null nil".split())
 NEGATIONS = frozenset({"!", "not"})
+OPERATORS = COMPARISON | BOOLEAN | ARITHMETIC | CONSTANTS | NEGATIONS
 DEFINITIONS = frozenset(
     "def func function fn fun class struct interface enum trait impl import use using from package module end".split()
 )
 EXIT_WORDS = frozenset("return raise throw continue break panic exit abort fail bail yield goto".split())
-HANDLERS = frozenset("catch except rescue finally ensure".split())
-TURNED = (("comparison-turned", COMPARISON), ("boolean-turned", BOOLEAN), ("arithmetic-turned", ARITHMETIC))
+TURNED = "turned"
+"""The rule of an edit that has no direction: it is a question."""
 REMOVED_WORDS = (
     ("lock-removed", frozenset("lock unlock mutex synchronized acquire semaphore rlock".split())),
-    ("transaction-removed", frozenset("transaction commit rollback atomic savepoint".split())),
     (
         "permission-removed",
         frozenset("permission permissions authorize authorized authenticated validate sanitize escape".split()),
@@ -64,7 +66,7 @@ REMOVED_WORDS = (
     ("close-removed", frozenset("close dispose disconnect shutdown cleanup flush".split())),
 )
 LOSSES = (
-    ("error-handler-removed", frozenset("try rescue catch except".split())),
+    (TURNED, frozenset("try rescue catch except".split())),
     (
         "null-case-lost",
         frozenset("?? ?. None null nil undefined isset is_none is_some unwrap_or unwrap_or_default".split()),
@@ -84,11 +86,10 @@ Tokens = Sequence[LeafToken]
 
 
 class DifferenceRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The texts of a rule, and its right and wrong hits."""
+    """The texts of a rule."""
 
     title: str
     body: str
-    hits: tuple[int, int] = (0, 0)
 
 
 RULES: Mapping[str, DifferenceRule] = msgspec.toml.decode(
@@ -96,31 +97,21 @@ RULES: Mapping[str, DifferenceRule] = msgspec.toml.decode(
 )
 
 
-def confidence_of(rule: str) -> float:
-    """Return the share of right hits of a rule, with eight more that are right as often as those of all rules.
-
-    So a rule without counts has the confidence of its kind, and each hit moves it.
-
-    >>> confidence_of("guard-removed") > confidence_of("super-removed") > confidence_of("return-removed")
-    True
-    """
-    all_right, all_wrong = (sum(counts) for counts in zip(*(known.hits for known in RULES.values()), strict=True))
-    right, wrong = RULES[rule].hits
-    prior = (all_right + 1) / (all_right + all_wrong + 2)
-    return round((right + PRIOR_HITS * prior) / (right + wrong + PRIOR_HITS), 2)
-
-
 class Suspicion(NamedTuple):
-    """A rule and the line of the new version that it is about."""
+    """A rule and the line of the new version that it is about.
+
+    `forms` are the edited tokens and their neighbors, before and after, where an edit turns something round.
+    """
 
     rule: str
     line: int
     detail: str = ""
+    forms: tuple[str, str] = ("", "")
 
 
 @check("difference")
-def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> Iterator[Finding]:
-    """Report guards, locks and awaits that a change removes, and operators, arguments and defaults that it turns."""
+def difference(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
+    """Report what a change removes, and ask about the operators, arguments and defaults that it turns."""
     whole = [(file, *file.versions) for file in files if file.versions]
     compared = [row for row in whole if row[2].language_name in difference.languages and not row[2].unparsed_reason]
     size = sum(len(file.added) + len(file.removed) for file, _, _ in compared if not file.is_test)
@@ -132,14 +123,33 @@ def difference(files: Sequence[ReviewedFile], _surroundings: ReviewContext) -> I
     for file, old, new in compared:
         found = {(one.rule, one.line): one for one in _find_suspicions(file, old, new, moved)}
         for suspicion in [*found.values()][:FINDINGS_MAX]:
-            rule = RULES[suspicion.rule]
-            yield on_line(
-                suspicion.line,
-                f"{rule.body} {suspicion.detail}".strip(),
-                path=file.path,
-                title=rule.title,
-                confidence=confidence_of(suspicion.rule),
-            )
+            rule, line, detail, forms = suspicion
+            sibling = _find_sibling(file, new, *forms) if rule == TURNED else 0
+            if rule == TURNED and not sibling:
+                question = f"{detail} {_name_users(file, new, line, surroundings)}"
+                yield on_line(line, question.strip(), path=file.path, title=QUESTION, priority=3, confidence=0.5)
+                continue
+            known = RULES[rule]
+            where = (f"{file.path}:{sibling}: {new.line(sibling).strip()[:100]}",) if sibling else ()
+            yield on_line(line, f"{known.body} {detail}".strip(), path=file.path, title=known.title, evidence=where)
+
+
+def _find_sibling(file: ReviewedFile, new: FileVersion, before: str, after: str) -> int:
+    """Return an unchanged line with the old form of an edit; 0 without one, or if another line has the new form."""
+    unchanged = [(number, _words(line)) for number, line in enumerate(new.lines, 1) if number not in file.added]
+    if any(after in text for _, text in unchanged):
+        return 0
+    return next((number for number, text in unchanged if before in text), 0)
+
+
+def _name_users(file: ReviewedFile, new: FileVersion, line: int, surroundings: ReviewContext) -> str:
+    """Return which other files use the function around a line, tests first; empty if none is known to."""
+    around = new.enclosing(line)
+    if around is None or not surroundings.is_known or len(around.name) < NAME_CHARS_MIN:
+        return ""
+    paths = [path for path in surroundings.files_with_words([around.name]).get(around.name, ()) if path != file.path]
+    users = sorted(paths, key=lambda path: (not is_test(path), path))[:USERS_MAX]
+    return f"{around.name} is used by {', '.join(users)}." if users else ""
 
 
 def _moved_lines(files: Sequence[ReviewedFile]) -> Counter[str]:
@@ -173,6 +183,9 @@ def _find_suspicions(
         )
         if len(removed) == len(added) == len(before) == len(after) == 1 and _moves_into_loop(before[0], after[0]):
             yield Suspicion("return-in-loop", added[0])
+        for number in added:
+            if number in new_tokens and _CONTRADICTION.search("\n".join(new.lines[number - 1 : number + 1])):
+                yield Suspicion("condition-contradicts", number)
         lines_old = [old_tokens[n] for n in removed if n in old_tokens and not moved[_words(old.line(n))]]
         lines_new = [(n, new_tokens[n]) for n in added if n in new_tokens and not moved[_words(new.line(n))]]
         start = place - 1 if added else place  # without an added line the place is the line before
@@ -236,19 +249,19 @@ def _judge(
         after = " ".join(text for _, tokens in added for text in _texts(tokens))
         if rule == "null-guard-removed" and not _uses_guarded_names(removed, after, following):
             rule = "condition-removed"
-        if rule and (rule != "statement-removed" or not (added or edited)):
+        is_debug = _DEBUG.match(" ".join(_texts(removed[0])))
+        if rule and (rule != "statement-removed" or not (added or edited or is_debug)):
             yield Suspicion(rule, place, f"Removed: {_quote_tokens(removed[0])}")
     for line, tokens in added:
-        text = " ".join(_texts(tokens))
-        if _CONTRADICTION.search(text):
-            yield Suspicion("condition-contradicts", line)
-        elif _DEBUG.match(text):
+        if _DEBUG.match(" ".join(_texts(tokens))):
             yield Suspicion("debug-output", line)
 
 
 _CONTRADICTION = re.compile(
-    r"\b(\w{1,80}) (?:is None and|(?:===?) (?:null|nil|undefined|None) &&) \1 (?:[.<>\[]|->|[<>]=)"
+    r"\b(\w{1,80}) is None and \1[.\[]|\b(\w{1,80}) ===? (?:null|nil|undefined) && \2(?:[.\[]|->)"
+    r"|(?<![\w.])([\w.]{1,80}) (?:is|===?) (?:None|null|nil|undefined)\)?\s*[:{]\s*\n[^\n]*?(?<![\w.])\3(?:[.\[]|->)"
 )
+"""A value is missing where the condition, or the first line of its block, uses it."""
 _DEBUG = re.compile(
     r"(?:dbg !|var_dump \(|print_r \(|binding \. pry|byebug\b"
     r"|(?:console \. (?:log|debug)|fmt \. Print(?:ln|f)?|e?print(?:ln|f)? ?!?|puts|System \. out \. print(?:ln)?"
@@ -289,17 +302,24 @@ def judge_edit(old: Tokens, new: Tokens, context: NameContext) -> Suspicion | No
     codes = [code for code in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if code[0] != "equal"]
     if not codes:
         return None
-    rule = "swapped-arguments" if _is_swap(old, new) else ""
+    is_swap = _is_swap(old, new)
+    rule = TURNED if is_swap else ""
     if not rule and len(codes) == 1:
         _, i1, i2, j1, j2 = codes[0]
-        gone, come = old[i1:i2], new[j1:j2]
-        rule = _judge_part(gone, come, old, new)
-        if not rule and len(gone) == len(come) == 1:
-            rule = _judge_exchange(gone[0], come[0], old, new, context)
+        rule = _judge_part(old[i1:i2], new[j1:j2], old, new, context)
     if not rule and all(code[0] == "delete" for code in codes):
         gone = [token for code in codes for token in old[code[1] : code[2]]]
-        rule = "call-unwrapped" if _is_unwrapped(old, codes) else _judge_parts(gone, old, new)
-    return Suspicion(rule, new[0].line, f"Before: {_quote_tokens(old)}") if rule else None
+        rule = TURNED if _is_unwrapped(old, codes) else _judge_parts(gone, old, new)
+    if rule != TURNED:
+        return Suspicion(rule, new[0].line, f"Before: {_quote_tokens(old)}") if rule else None
+    detail = f"Was {_quote_tokens(old)[:-1]}, is {_quote_tokens(new)}"
+    if not is_swap and any(
+        code[0] != "replace" for code in codes
+    ):  # conditions with and without a negation are in every file
+        return Suspicion(rule, new[0].line, detail)
+    (_, i1, _, j1, _), (_, _, i2, _, j2) = codes[0], codes[-1]
+    forms = "".join(before[max(0, i1 - 2) : i2 + 1]), "".join(after[max(0, j1 - 2) : j2 + 1])
+    return Suspicion(rule, new[0].line, detail, forms)
 
 
 def _is_swap(old: Tokens, new: Tokens) -> bool:
@@ -313,33 +333,25 @@ def _is_swap(old: Tokens, new: Tokens) -> bool:
     return is_swap and one.text[:1].isidentifier() and _is_in(other, "argument")
 
 
-def _judge_part(gone: Tokens, come: Tokens, old: Tokens, new: Tokens) -> str:
-    if come and not gone:
-        texts = _texts(come)
-        is_negated = len(texts) == 1 and texts[0] in NEGATIONS
-        if len(new) < 3 or not (is_negated or (len(texts) == 2 and texts[0] in ("+", "-") and texts[1] == "1")):
-            return ""
-        return "negation-turned" if is_negated else "off-by-one"
-    rule = ""
-    if gone and not come:
-        rule = _judge_deletion(gone, old)
-    elif len(gone) == len(come) == 1:
-        rule = _judge_replacement(gone[0], come[0], old, new)
+def _judge_part(gone: Tokens, come: Tokens, old: Tokens, new: Tokens, context: NameContext) -> str:
+    rule = _judge_deletion(gone, old) if not come else ""
+    if len(gone) == len(come) == 1:
+        rule = _judge_replacement(gone[0], come[0], old, new, context)
+    if rule:
+        return rule
+    texts = _texts([*gone, *come])
     is_condition = old[0].text == new[0].text and old[0].text in ("if", "elif", "while", "unless", "until", "}")
     is_rename = len(gone) == len(come) == 1 and "identifier" in gone[0].kind
-    if not rule and is_condition and gone and not is_rename and len(gone) + len(come) <= 12:
-        return "condition-changed"
-    return rule
+    turns = all(text.lower() in OPERATORS or text.isdecimal() for text in texts)
+    if turns and len(texts) <= 4 and min(len(old), len(new)) > 2:
+        return TURNED
+    return TURNED if is_condition and gone and not is_rename and len(texts) <= 12 else ""
 
 
 def _judge_deletion(gone: Tokens, old: Tokens) -> str:
     texts = _texts(gone)
     if {"await", ".await"} & {*texts} or texts == [".", "await"]:
         return "await-removed"
-    if len(texts) == 1 and texts[0] in NEGATIONS:
-        return "negation-turned"
-    if len(texts) == 2 and texts[0] in "+-" and texts[1] == "1":
-        return "off-by-one"
     if texts == ["?"] and old[-1].kind in (";", "?"):
         return "error-check-removed"
     if texts[0] in BOOLEAN or texts[-1] in BOOLEAN:
@@ -351,27 +363,12 @@ def _judge_deletion(gone: Tokens, old: Tokens) -> str:
     return "argument-removed" if is_argument and "," in (texts[0], texts[-1]) else ""
 
 
-def _judge_replacement(gone: LeafToken, come: LeafToken, old: Tokens, new: Tokens) -> str:
-    before, after = gone.text, come.text
-    for rule, group in TURNED:
-        if before in group and after in group and len(old) > 1:
-            return rule
-    if before == "?." and after == ".":
+def _judge_replacement(gone: LeafToken, come: LeafToken, old: Tokens, new: Tokens, context: NameContext) -> str:
+    if gone.text == "?." and come.text == ".":
         return "null-guard-removed"
-    are_numbers = before.isdecimal() and after.isdecimal() and len(before) < 10 and len(after) < 10
-    are_constants = before.lower() in CONSTANTS and after.lower() in CONSTANTS
-    if are_numbers or are_constants:
-        if _is_in(come, "param"):
-            return "default-changed"
-        if are_constants:
-            return "constant-turned"
-        is_next = abs(int(before) - int(after)) == 1 and max(int(before), int(after)) <= 3
-        return "off-by-one" if is_next else ""
-    if ERROR_TEST.fullmatch(before) and after in ("nil", "None", "null"):
+    if ERROR_TEST.fullmatch(gone.text) and come.text in ("nil", "None", "null"):
         return "error-swallowed"
-    is_name = "identifier" in come.kind and gone.kind == come.kind and len(new) >= 4 and before not in _texts(new)
-    is_repeated = is_name and _texts(new).count(after) > 1 and after in _texts(old)
-    return "name-repeated" if is_repeated else ""
+    return _judge_exchange(gone, come, old, new, context)
 
 
 _PLAIN_NAMES = frozenset("identifier simple_identifier property_identifier field_identifier name constant".split())
@@ -392,7 +389,7 @@ def _judge_exchange(gone: LeafToken, come: LeafToken, old: Tokens, new: Tokens, 
     is_new = not context.old[other] and context.new[other] == 1 and context.new[one] > 0
     if is_new and SequenceMatcher(None, one, other, autojunk=False).ratio() >= SIMILAR_RATIO:
         return "name-misspelled"
-    return "name-exchanged" if lost == won == 1 and context.old[other] > 0 and context.new[one] > 0 else ""
+    return TURNED if lost == won == 1 and context.old[other] > 0 and context.new[one] > 0 else ""
 
 
 def _is_unwrapped(old: Tokens, codes: Sequence[tuple[str, int, int, int, int]]) -> bool:
@@ -413,8 +410,7 @@ def _judge_parts(gone: Tokens, old: Tokens, new: Tokens) -> str:
         return ""
     if gone[-1].text in ("=", ":=") and new[0].text == old[len(gone)].text:
         return "result-dropped"
-    texts = {*_texts(gone)}
-    return "alternative-removed" if {"?", ":"} <= texts or {"if", "else"} <= texts else "part-removed"
+    return "part-removed"
 
 
 def _is_qualifier(gone: Tokens, old: Tokens) -> bool:
@@ -448,8 +444,6 @@ def judge_removal(removed: Sequence[Tokens]) -> str:
     parts = {part.lower() for word in words for part in re.findall(r"[A-Z]?[a-z]+", word)}  # as in `releaseLock`
     if len(removed) <= 6 and (rule := next((rule for rule, known in REMOVED_WORDS if parts & known), "")):
         return rule
-    if "try" in words and words & HANDLERS:
-        return "error-handler-removed"
     if {*first[:3]} & {"if", "unless", "when", "guard", "elif"} or first[-1] in ("if", "unless"):
         return _judge_condition(removed, words)
     if first[0] in ("with", "using", "defer"):
@@ -466,7 +460,7 @@ def _judge_single(words: Sequence[str]) -> str:
         case "break" if len(words) <= 2:
             return "break-removed"
         case "return" | "continue":
-            return "return-removed"
+            return TURNED
         case "raise" | "throw":
             return "error-swallowed"
         case "super" | "base" | "parent" if "(" in words:
