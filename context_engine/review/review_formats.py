@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +17,7 @@ import msgspec
 from context_engine.model import Finding, Skipped
 from context_engine.review.finding import PRIORITIES, finding_to_json
 from context_engine.review.verdict import AnalyzerRun, ReviewResult
-from context_engine.text import escape_line, format_count
+from context_engine.text import drop_empty, escape_line, format_count
 
 JSON_FILES_MAX = 200
 MARKDOWN_FILES_MAX = 20
@@ -41,7 +41,7 @@ def _dump(value: dict[str, Any]) -> str:
 
 
 def review_to_json(result: ReviewResult) -> dict[str, Any]:
-    """Return the whole review as JSON values; empty fields stay, so that callers need not guess."""
+    """Return the whole review as JSON values, also those that are empty."""
     coverage = result.coverage
     skipped, partly = (
         [{"path": file.path, "why": file.reason} for file in files]
@@ -49,6 +49,7 @@ def review_to_json(result: ReviewResult) -> dict[str, Any]:
     )
     return {
         "findings": [finding_to_json(finding) for finding in result.findings],
+        "questions": list(result.questions),
         "verdict": result.verdict,
         "headline": result.headline,
         "overall_correctness": result.overall_correctness,
@@ -72,6 +73,22 @@ def review_to_json(result: ReviewResult) -> dict[str, Any]:
     }
 
 
+REPORTED = ("findings", "fail_reasons", "warnings", "partial", "second_pass")
+ALWAYS = ("findings", "findings_filtered", "should_fail")
+VERDICT = (*ALWAYS, "verdict", "overall_correctness", "questions")
+
+
+def shorten_review(review: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON values of a review without what is empty or zero; only the verdict if nothing is reported."""
+    coverage = {name: value for name, value in review["coverage"].items() if value}
+    coverage["analyzers"] = list(map(drop_empty, review["coverage"]["analyzers"]))
+    counts = {name: count for name, count in review["findings_filtered"].items() if count}
+    is_complete = not {"files_skipped", "files_partly"} & coverage.keys()
+    names = VERDICT if is_complete and not any(map(review.get, REPORTED)) else review.keys() - {"headline"}
+    short = {**review, "findings_filtered": counts, "coverage": coverage}
+    return {name: value for name, value in short.items() if name in names and (value or name in ALWAYS)}
+
+
 # -- Markdown ----------------------------------------------------------------------------------------------------------
 
 
@@ -83,6 +100,7 @@ def render_markdown(result: ReviewResult) -> str:
         f"# Review: {result.headline}",
         f"{result.overall_explanation} {risk}.",
         *map(_render_finding, result.findings),
+        *(["\n".join(("## Questions", *(f"- {_inline(text)}" for text in result.questions)))] * bool(result.questions)),
         "\n".join(("## What was looked at", *_render_coverage(result))),
     ]
     if result.fail_reasons:

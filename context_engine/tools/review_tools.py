@@ -48,6 +48,7 @@ OPTIONS = (
 Format = Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown", "sarif", "rdjson"))]
 Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
 SessionId = Annotated[str, TextArg("Its id.")]
+FURTHER = "review_changes with only this review_id: coverage, counts, and a brief for a second pass"
 WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, 55)]
 
 
@@ -79,11 +80,14 @@ def review_changes(
     """Review a diff: bugs, secrets, broken callers, unsafe calls. Only what is new on changed lines."""
     given, began = locals(), time.perf_counter()  # the arguments by name, the options among them
     if findings is not None or review_id:
-        if findings is None or not review_id:
-            raise InvalidArgument(
-                "findings and review_id belong together",
-                suggestion="Send both as the reply of the review says under next, or neither.",
-            )
+        if not review_id:
+            step = "Send both as the reply of the review says under next, or neither."
+            raise InvalidArgument("findings need the review_id that they belong to", suggestion=step)
+        if findings is None:
+            stored = engine.reviews.second_passes.load(review_id).result
+            offer = engine.reviews.second_passes.offer("review_changes", review_id)
+            added = _AddedReview(review_id, SecondPassResult(next=offer.next()))
+            return _review_reply(engine, "review_changes", stored, format, began, added, is_whole=True)
         merged = engine.reviews.second_passes.merge_draft(
             review_id, findings, source="host", submission_id=submission_id
         )
@@ -96,7 +100,7 @@ def review_changes(
         raise InvalidArgument(f"file_contexts: the content of {wrong[0]!r} is not a text", suggestion=step)
     change = engine.reviews.read_diff(diff, contexts=file_contexts, base_ref=base_ref)
     result, added = _review(engine, call, change, options, assist)
-    return _review_reply(engine, "review_changes", result, format, began, added)
+    return _review_reply(engine, "review_changes", result, format, began, added, is_whole=assist == "host")
 
 
 def _check_diff(diff: str) -> None:
@@ -154,7 +158,8 @@ def review_git_diff(
         "renames": [{"from": file.old_path, "to": file.path} for file in change.files if file.kind == "renamed"],
     }
     result, added = _review(engine, call, change, parsed_options, assist)
-    return _review_reply(engine, "review_git_diff", result, format, began, added, git_info)
+    is_whole = assist == "host"
+    return _review_reply(engine, "review_git_diff", result, format, began, added, git_info, is_whole=is_whole)
 
 
 # -- the review and its second pass -----------------------------------------------------------------------------------
@@ -199,8 +204,11 @@ def _review_reply(
     began: float,
     added: _AddedReview,
     git_info: Mapping[str, Any] | None = None,
+    *,
+    is_whole: bool = False,
 ) -> Reply:
-    from context_engine.review import render_review, review_to_json
+    """Return the reply of a review. A whole one has empty fields, too, and the brief for a second pass."""
+    from context_engine.review import render_review, review_to_json, shorten_review
 
     if shape != "json":
         return Reply(render_review(result, shape, version=__version__))
@@ -214,10 +222,16 @@ def _review_reply(
         "ms": round((time.perf_counter() - began) * 1_000),
         "assist_used": second_pass.used,
         "tokens": second_pass.tokens and second_pass.tokens._asdict(),
-        "stages_ms": {stage: round(ms, 1) for stage, ms in result.ms},
+        "stages_ms": {stage: round(ms, 1) for stage, ms in result.ms} if is_whole else None,
     }
-    more = drop_empty({"review_id": added.review_id, "rejected": rows, "next": second_pass.next})
-    more |= {"meta": drop_empty(meta)}
+    further = second_pass.next if is_whole or not second_pass.next else FURTHER
+    more = drop_empty({"review_id": added.review_id, "rejected": rows, "next": further})
+    if not is_whole:
+        review, git_info = shorten_review(review), drop_empty(git_info or {})
+    if is_whole or "coverage" in review or rows:
+        more |= {"meta": drop_empty(meta)}
+    elif git_info:
+        git_info = {name: git_info[name] for name in ("target", "files_changed")}
     room = engine.settings.result_chars_max - reply_size(compact_json([more, git_info]))
     findings = review.pop("findings")
     review = add_rows(review, "findings", findings, room, least=1)

@@ -60,8 +60,27 @@ def test_a_diff_is_answered_with_findings_verdict_and_coverage(engine: Engine) -
     assert said == (True, "blocking_findings", "patch is incorrect")
     assert told["coverage"]["files_reviewed"] == 1
     assert {each["name"] for each in told["coverage"]["analyzers"]} >= {"ruff"}
-    assert (told["should_fail"], told["warnings"], "next" in told) == (False, [], False)
+    assert (told["should_fail"], "warnings" in told, "next" in told) == (False, False, False)
     assert (told["meta"]["tool"], told["meta"]["assist_used"]) == ("review_changes", "none")
+
+
+def test_a_review_that_found_nothing_is_one_short_line_and_the_rest_is_told_on_request(
+    here: Path, engine: Engine
+) -> None:
+    tree(here, {"shop/cart.py": SOUND + "\n\ndef first(basket):\n    return basket[0]\n"})
+    text = review_git_diff.call(engine, {"target": "unstaged"}, Call()).text
+    told = json.loads(text)
+    assert told["git_info"] == {"target": "unstaged", "files_changed": 1}
+    assert (told["review"]["findings"], told["review"]["verdict"]) == ([], "no_deterministic_findings")
+    assert len(text) < 420
+    whole = call(engine, review_changes, review_id=told["review_id"])
+    assert (whole["coverage"]["files_reviewed"], "brief" in whole["next"]) == (1, True)
+
+
+def test_what_was_not_looked_at_is_told_without_being_asked_for(here: Path, engine: Engine) -> None:
+    (here / "picture.bin").write_bytes(b"\0\1")
+    told = call(engine, review_git_diff, target="unstaged", include_untracked=True)
+    assert told["review"]["coverage"]["files_skipped"] == [{"path": "picture.bin", "why": "binary"}]
 
 
 def test_options_narrow_what_is_told_and_count_the_rest(engine: Engine) -> None:
@@ -102,7 +121,7 @@ CUT = "--- a/a.py\n+++ b/a.py\n@@ -1,5 +1,5 @@\n x\n-y\n"
         ({"diff": DIFF, "file_contexts": {"a": 1}}, InvalidArgument),
         ({"diff": DIFF, "invariants_path": "no.yml"}, InvalidArgument),
         ({"findings": {"findings": []}}, InvalidArgument),
-        ({"diff": DIFF, "review_id": "rev_no"}, InvalidArgument),
+        ({"diff": DIFF, "review_id": "rev_no"}, ReviewNotFound),
         ({"findings": {"findings": []}, "review_id": "rev_no"}, ReviewNotFound),
     ],
 )
@@ -168,7 +187,10 @@ LOGIC = {
 
 def test_the_caller_is_offered_a_second_look_and_hands_it_in_to_the_same_tool(engine: Engine) -> None:
     first = call(engine, review_changes, diff=DIFF)
-    offered = first["next"]
+    whole = call(engine, review_changes, review_id=first["review_id"])
+    offered = whole["next"]
+    assert whole["findings"] == first["findings"]
+    assert whole["summary"].keys() >= {"risk", "hotspots"}
     assert (offered["tool"], offered["arguments_template"]["review_id"]) == ("review_changes", first["review_id"])
     assert "shop/cart.py" in offered["brief"]
     sent = {"findings": {"findings": [LOGIC]}, "review_id": first["review_id"]}

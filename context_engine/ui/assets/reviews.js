@@ -42,12 +42,13 @@ export function show({ review, files }) {
   const byFile = Map.groupBy ? Map.groupBy(review.findings, (finding) => finding.code_location.file_path) : group(review.findings);
   const added = files.reduce((sum, file) => sum + file.hunks.flatMap((hunk) => hunk.lines).filter(([mark]) => mark === "+").length, 0);
   return [
-    el("dl", { class: "facts" }, fact("Findings", number(review.findings.length), review.headline), fact("Files", number(files.length), `${count(added, "line")} added`),
-      fact("Reviewed", `${review.coverage.files_reviewed} of ${review.coverage.files}`), fact("Verdict", review.verdict?.replaceAll("_", " ") || "–")),
-    review.warnings.map((text) => el("p", { class: "problem" }, text)),
+    el("dl", { class: "facts" }, fact("Findings", number(review.findings.length), review.headline || ""), fact("Files", number(files.length), `${count(added, "line")} added`),
+      fact("Reviewed", review.coverage ? `${review.coverage.files_reviewed} of ${review.coverage.files}` : "all"), fact("Verdict", review.verdict?.replaceAll("_", " ") || "–")),
+    (review.warnings || []).map((text) => el("p", { class: "problem" }, text)),
+    (review.questions || []).map((text) => el("p", { class: "muted" }, text)),
     review.findings.length ? null : el("p", { class: "muted" }, "Nothing was found on the changed lines."),
     files.map((file) => fileCard(file, byFile.get(file.path) || [])),
-    review.coverage.files_skipped.length ? el("section", {}, el("h2", {}, "Not reviewed"), el("ul", {}, review.coverage.files_skipped.map(({ path, why }) => el("li", {}, code(path), " ", why)))) : null,
+    review.coverage?.files_skipped?.length ? el("section", {}, el("h2", {}, "Not reviewed"), el("ul", {}, review.coverage.files_skipped.map(({ path, why }) => el("li", {}, code(path), " ", why)))) : null,
   ];
 }
 
