@@ -108,6 +108,7 @@ class KnowledgeEntry:
     scope: RuleScope = field(default_factory=RuleScope)  # the files that a rule applies to
     linked_files: tuple[str, ...] = ()
     linked_names: tuple[str, ...] = ()  # the symbols and plans that a memory links
+    tags: tuple[str, ...] = ()
     score: float = 0.0
     why: str = ""
     project: str = ""
@@ -141,8 +142,8 @@ class KnowledgeEntry:
 
     @property
     def module(self) -> str:
-        """The folder of its first file."""
-        return self.paths[0].rpartition("/")[0] if self.paths else ""
+        """The folder of its first file, else its first tag."""
+        return self.paths[0].rpartition("/")[0] if self.paths else "".join(self.tags[:1])
 
     def quote(self, chars_max: int) -> str:
         """Return the text with the file it comes from, so that nobody takes it for words of the user.

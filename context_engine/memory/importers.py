@@ -2,6 +2,7 @@
 
     import_file("docs/adr/0003-cents.md", text) ->  a decision, with its line
     import_file("AGENTS.md", text)              ->  rules: its bullets
+    import_file("CHANGELOG.md", text)           ->  decisions: what was changed, removed or deprecated
     import_file("src/pay.py", text)             ->  issues: TODO, FIXME, XXX, HACK in comments
     import_commits(commits)                     ->  issues (fixes, reverts) and decisions (breaking changes)
 
@@ -29,6 +30,7 @@ CONFIDENCE: Mapping[str, float] = {
     "adr": 0.95,
     "rules": 0.80,
     "contributing": 0.60,
+    "changelog": 0.60,
     "marker": 0.90,
     "fix": 0.95,
     "breaking": 0.95,
@@ -54,6 +56,8 @@ def import_file(path: str, text: str, *, commit: str = "") -> list[KnowledgeEntr
         found = _decision(path, text)
     elif scope := read_rule_file(path, text):
         found = _rules(path, blank_front_matter(text), "rules", scope)
+    elif _is_changelog(path):
+        found = _changes(path, text)
     elif scope := read_contributing_file(path):
         found = _rules(path, text, "contributing", scope)
     else:
@@ -350,7 +354,10 @@ def _first_words(part: DocumentSection) -> str:
 
 RULE_WORDS_MIN = 3
 """`Python 3.9` and `Open an issue` are not rules."""
-_LINK = re.compile(r"!?\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])?\W*|<?https?://\S+>?")
+_LINK = re.compile(r"!?\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])?\W*|<?https?://\S+>?")
+
+_NAMED = re.compile(r"[`\d]|\w_\w|\w\.\w\w|\w\(\)|[a-z][A-Z]")
+"""Code, a number or a file. Without one, a bullet for contributors is about people, or about how to ask."""
 
 
 def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[KnowledgeEntry]:
@@ -360,6 +367,8 @@ def _rules(path: str, text: str, importer: str, scope: RuleScope) -> list[Knowle
     for part in _split_sections(text):
         for line, bullet in _read_bullets(part):
             if len(bullet.split()) < RULE_WORDS_MIN or bullet.endswith(":") or _LINK.fullmatch(bullet):
+                continue
+            if importer == "contributing" and (_LINK.match(bullet) or not _NAMED.search(_LINK.sub("", bullet))):
                 continue
             content = shorten_prose(bullet, CONTENT_CHARS_MAX)
             title = part.title or escape_line(path.rpartition("/")[2])
@@ -389,6 +398,36 @@ def _read_bullets(part: DocumentSection) -> list[tuple[int, str]]:
             intro, intro_indent = line.strip() if line.rstrip().endswith(":") else "", -1
         is_open = bool(bullet) or is_continued
     return found
+
+
+# -- changelogs ----------------------------------------------------------------------------------------------------
+
+_CHANGELOGS = frozenset(("changelog", "changes", "history", "news", "breaking"))
+_DECIDED = frozenset(("breaking", "changed", "removed", "deprecated"))
+"""Words of headings, as https://keepachangelog.com has them: under the others is what was added or fixed."""
+CHANGES_MAX = 50
+"""The newest ones of a file; older ones are part of the code by now."""
+
+
+def _is_changelog(path: str) -> bool:
+    stem = path.rpartition("/")[2].lower().partition(".")[0]
+    return stem in _CHANGELOGS and path.lower().endswith((stem, ".md", ".rst", ".txt")) and not is_copy(path)
+
+
+def _changes(path: str, text: str) -> list[KnowledgeEntry]:
+    """Return what a changelog says of decisions: the bullets under their headings, each with the heading above."""
+    found: dict[str, KnowledgeEntry] = {}
+    version = ""
+    for part in _split_sections(text):
+        if _DECIDED.isdisjoint(part.title.lower().split()):
+            version = part.title
+            continue
+        title = f"{version}: {part.title}" if version else part.title
+        for line, bullet in _read_bullets(part):
+            content = shorten_prose(bullet, CONTENT_CHARS_MAX)
+            if len(content.split()) >= RULE_WORDS_MIN:
+                found.setdefault(content, _discover("changelog", "decision", title, content, path=path, line=line))
+    return list(found.values())[:CHANGES_MAX]
 
 
 # -- issues in comments ------------------------------------------------------------------------------------------------
@@ -441,7 +480,7 @@ COMMITS_MAX = 2_000
 BODY_CHARS_MAX, REASON_CHARS_MAX = 4_000, 240
 """Of the body of a commit, and of the reason in it: two or three sentences."""
 REASON_WORDS_MIN = 5
-COMMIT_PATTERN = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING[ -]CHANGE"
+COMMIT_PATTERN = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING([ -]CHANGE|[(:])"
 """POSIX pattern for git that matches every message in which one of these may match."""
 _FIX = re.compile(
     r"^(?:fix|hotfix|bugfix)(?:\((?!deps|docs|lint|types?\b)[^)]*\))?!?:\s|\bfix(?:e[sd])?:?\s+(?:\S+/\S+)?#\d+",
@@ -449,7 +488,7 @@ _FIX = re.compile(
 )
 """`Closes #1` is used for features just as often."""
 _NO_FIX = re.compile(r"(?:docs?|feat(?:ure)?|add|remove|update|chore|refactor|more)\b", re.IGNORECASE)
-_BREAKING = re.compile(r"^\w+(?:\([^)]*\))?!:\s|^BREAKING[ -]CHANGE\b", re.MULTILINE)
+_BREAKING = re.compile(r"^\w+(?:\([^)]*\))?!:\s|^BREAKING[ -]CHANGE\b|\A(?i:breaking)(?:\([^)]*\))?:", re.MULTILINE)
 _BREAKING_BODY = re.compile(r"^BREAKING[ -]CHANGE:?\s*(.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _NO_REASON = ("*", "#", ">", "`", "|", "-", "(cherry", "http://", "https://")
 """Beginnings of lists, quotes and links."""
@@ -464,7 +503,7 @@ def import_commits(commits: Iterable[Commit]) -> list[KnowledgeEntry]:
         message = f"{commit.subject}\n\n{commit.body}".strip()
         if _BREAKING.search(message):
             stated = _BREAKING_BODY.search(commit.body)
-            content = shorten_prose(" ".join(stated[1].split()), CONTENT_CHARS_MAX) if stated else commit.subject
+            content = shorten_prose(" ".join(stated[1].split()), CONTENT_CHARS_MAX) if stated else _with_reason(commit)
             importer, kind = "breaking", "decision"
         elif commit.subject.lower().startswith(("revert ", "revert:")) or (
             _FIX.search(message) and not _NO_FIX.match(commit.subject)

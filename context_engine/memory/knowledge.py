@@ -5,7 +5,9 @@ Discoveries are derived: they are only in the index, can be made again at any ti
 
 from __future__ import annotations
 
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -31,13 +33,15 @@ from context_engine.secrets import redact_file
 from context_engine.text import query_terms, unique
 from context_engine.timestamps import DAY_S
 
-IMPORTERS_VERSION = b"8:"
+IMPORTERS_VERSION = b"9:"
 """Increase it when an importer finds something else: every file is then read again."""
 COMMITS_SHOWN = 2
 JUDGED_MAX = 200
 """Items that are weighed: age, status and use lift nothing from beyond these into the first twenty."""
 IN_FILES, IN_COMMITS = "discovery", "learned"
 """Sources of the index: a page for each file, and one for the history."""
+_WORD = re.compile(r"\w(?:[\w./-]*\w)?")
+"""A word, or a path."""
 USE_GREP = "search_text finds text; search_code finds code."
 
 
@@ -97,14 +101,11 @@ class Knowledge(JointService):
             return _join_results({name: one.search(sought) for name, one in self.joined.items()}, sought.limit)
         _check(sought)
         entries, known = self._load_all()
-        passing = {
-            number: item
-            for number, item in known.items()
-            if sought.type in ("all", item.type)
-            and _in_module(item, sought.module)
-            and (not is_wanted or is_wanted(item))
-        }
-        scores, problem = self._recall.rank(sought.query, _select_terms(sought.query), passing)
+        wanted = {number: item for number, item in known.items() if not is_wanted or is_wanted(item)}
+        filters = {number: _find_filter(item, sought) for number, item in wanted.items()}
+        passing = {number: item for number, item in wanted.items() if not filters[number]}
+        terms = _select_terms(sought.query)
+        scores, problem = self._recall.rank(sought.query, terms, passing)
         relevance = take_best(scores, JUDGED_MAX)
         access = self._percentiles({number: passing[number] for number in relevance})
         standing = self._memories.start_status_check()
@@ -121,6 +122,11 @@ class Knowledge(JointService):
         warnings = [f"found by words alone: {problem}. {USE_GREP}"] if problem else []
         if left_out:
             warnings.append(f"{left_out} left out whose files have changed since: include_stale shows them")
+        if not judged:
+            removed = Counter(filters[number] for number in self._recall.rank(sought.query, terms, wanted)[0])
+            warnings += [f"{name} removed {count}" for name, count in removed.items()]
+        elif not found and len(judged) > left_out:
+            warnings.append(f"min_score {sought.min_score} removed {len(judged) - left_out}")
         results = tuple(found[: sought.limit])
         return KnowledgeResults(results, len(found), left_out, engine, (*warnings, *self._damage))
 
@@ -266,6 +272,7 @@ def _entry_of_memory(entry: MemoryEntry) -> KnowledgeEntry:
         date=memory.updated_at,
         linked_files=tuple(link.path for link in memory.linked_files),
         linked_names=(*memory.linked_symbols, *memory.linked_plans),
+        tags=memory.tags,
     )
 
 
@@ -279,12 +286,24 @@ def _applies(known: KnowledgeEntry, files: Collection[str] | None) -> bool:
     return known.scope.is_everywhere if files is None else known.scope.applies_to_any(files)
 
 
+def _find_filter(known: KnowledgeEntry, sought: KnowledgeQuery) -> str:
+    """Return the filter of a question that leaves an entry out; empty if none does."""
+    if sought.type not in ("all", known.type):
+        return f"type {sought.type}"
+    return "" if _in_module(known, sought.module) else f"module {sought.module}"
+
+
 def _in_module(known: KnowledgeEntry, module: str) -> bool:
-    """Return whether one of its files is in a folder or has its name, or whether it is a rule for this path.
+    """Return whether one of its files is in a folder or has its name, whether it is a rule for this path, or says so.
+
+    The tags and the words of a memory count.
 
     >>> known = KnowledgeEntry("", "issue", "", "", "discovery", "src/Auth/login.py")
     >>> [_in_module(known, module) for module in ("", "src/auth", "auth", "login", "src/auth/", "aut", "src/login")]
     [True, True, True, True, True, False, False]
+    >>> memory = KnowledgeEntry("", "issue", "Tokens", "They expire in src/web.", "memory", "a.md", tags=("Auth",))
+    >>> [_in_module(memory, module) for module in ("auth", "src/web", "tokens", "web", "expires")]
+    [True, True, True, False, False]
     """
     path = module.strip().strip("/")
     wanted = path.casefold()
@@ -294,4 +313,5 @@ def _in_module(known: KnowledgeEntry, module: str) -> bool:
         parts = one.split("/")
         if f"{one}/".startswith(f"{wanted}/") or wanted in (*parts, parts[-1].partition(".")[0]):
             return True
-    return not wanted
+    words = _WORD.findall(f"{known.title} {known.content}".casefold()) if known.is_memory else ()
+    return not wanted or wanted in (*map(str.casefold, known.tags), *words)

@@ -115,6 +115,16 @@ class KnowledgeService(JointService):
             one._catch_up()
         return self.knowledge
 
+    def find_unread(self) -> list[str]:
+        """Return what is not read yet, for answers that may lack it."""
+        return list(filter(None, (one._find_unread(name) for name, one in self.members.items())))
+
+    def _find_unread(self, name: str) -> str:
+        of = f" of {name}" * bool(name)
+        if self._index.live.is_building and not self._index.is_complete():
+            return f"not all files{of} are read yet: ask again in a moment"
+        return f"not all{of} could be read: {self._problem.message}" if self._problem else ""
+
     def date_issues(self, found: Iterable[KnowledgeEntry]) -> list[KnowledgeEntry]:
         """Return what is about to be shown, issues in comments with the commit and the day of their line.
 

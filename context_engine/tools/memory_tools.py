@@ -250,7 +250,7 @@ def search_memory(
         "engine": found.engine,
     }
     notes = {
-        "warnings": list(found.warnings),
+        "warnings": [*found.warnings, *engine.memory.find_unread()],
         "note": f"Contents are {QUOTED_FROM_REPOSITORY}." if found.results else "",
         "next": "" if found.results else "Use other words or type all; search_code searches the code itself.",
     }

@@ -106,6 +106,24 @@ def test_bullets_of_a_file_of_rules_are_rules(path: str) -> None:
     assert {each.title for each in import_file(path, RULES)} == {"Style"}
 
 
+def test_a_guide_for_contributors_has_rules_where_it_names_what_they_bind() -> None:
+    bullets = (
+        "Be patient with newcomers, always",
+        "Lines have at most 100 characters",
+        "Run `make lint` before you ask",
+    )
+    text = "\n".join(["# Values", *(f"- {bullet}" for bullet in bullets), "- [Ask](https://a.b/c2) in the chat first"])
+    assert [each.content for each in import_file("CONTRIBUTING.md", text)] == list(bullets[1:])
+    assert len(import_file("AGENTS.md", text)) == 4
+
+
+def test_a_changelog_has_decisions_under_the_headings_of_what_was_decided() -> None:
+    text = "# Log\n\n## 2.0\n\n### Removed\n\n- The reader of v1 files.\n\n### Fixed\n\n- A crash without input.\n"
+    (found,) = import_file("CHANGELOG.md", text)
+    assert (found.type, found.title, found.content) == ("decision", "2.0: Removed", "The reader of v1 files.")
+    assert import_file("src/CHANGELOG.py", text) == import_file("tests/fixtures/CHANGELOG.md", text) == []
+
+
 GUIDE = """Comments
 --------
 
@@ -196,6 +214,7 @@ def test_issues_get_the_commit_and_the_day_their_line_was_written() -> None:
         ('Revert "Handle empty input"', "", "issue"),
         ("feat(api)!: drop v1", "", "decision"),
         ("Rework the API", "Much new.\n\nBREAKING CHANGE: v1 is gone,\nuse v2.", "decision"),
+        ("breaking: remove the old reader", "", "decision"),
         ("feat: add a flag", "Closes #3", ""),
         ("docs: fixes #4", "", ""),
         ("fix(deps): update all", "", ""),
@@ -219,6 +238,7 @@ def test_the_history_tells_what_was_fixed_and_what_broke_on_purpose(subject: str
         ("Signed-off-by: A Person of some length <a@b.c>", ""),
     ],
 )  # fmt: skip
-def test_a_fix_says_why_it_was_made_where_its_message_does(body: str, reason: str) -> None:
-    (found,) = import_commits([Commit("abc" * 13, 0, "", "fix: the pager", body=body)])
-    assert found.content == "\n".join(filter(None, ("fix: the pager", reason)))
+@pytest.mark.parametrize("subject", ["fix: the pager", "breaking: the pager", "pager!: closed"])
+def test_a_commit_says_why_it_was_made_where_its_message_does(subject: str, body: str, reason: str) -> None:
+    (found,) = import_commits([Commit("abc" * 13, 0, "", subject, body=body)])
+    assert found.content == "\n".join(filter(None, (subject, reason)))

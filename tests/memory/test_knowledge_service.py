@@ -18,6 +18,7 @@ from context_engine.context.project_knowledge import QUOTED_FROM_REPOSITORY
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
 from context_engine.history import HistoryMiner
+from context_engine.index import LiveIndex
 from context_engine.model import Query
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.search.file_usage import BOOST_MAX
@@ -92,6 +93,15 @@ def test_commits_tell_what_was_fixed_also_in_the_text_below_their_subject(engine
     told = {each["content"] for each in issues if each["source"] == "git"}
     assert "fix(amount): round step 4 of an invoice" in told
     assert "Sum in one place" in told
+
+
+def test_an_answer_says_that_files_are_still_being_indexed(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_engine(shop) as engine:
+        monkeypatch.setattr(LiveIndex, "is_building", property(lambda _: True))
+        warned = ask(engine, "context_search", query="whole cents")["warnings"]
+        assert "not all files are read yet: ask again in a moment" in warned
+        engine.index.update()
+        assert engine.memory.find_unread() == []
 
 
 @pytest.mark.parametrize("case", ["no git", "one commit", "shallow", "no index"])

@@ -66,6 +66,9 @@ class Remembering:
     def date_issues(self, found: Sequence[KnowledgeEntry]) -> Sequence[KnowledgeEntry]:
         return found
 
+    def find_unread(self) -> list[str]:
+        return []
+
     def learn(self, files: dict[str, str], cancel: threading.Event | None = None) -> int:
         """Derive discoveries from these files alone; return how many were read."""
 

@@ -134,6 +134,21 @@ def test_context_search_changes_nothing(here: Remembering) -> None:
     assert delete_memory.hints.destructive
 
 
+def test_a_memory_is_of_the_module_that_its_tags_or_its_text_name(here: Remembering) -> None:
+    text = "Token refresh fails when two tabs ask at once"
+    call(here, add_memory, content=text, category="facts", subtype="issue", tags=["auth"])
+    asked = {"query": "token refresh issue", "type": "issue"}
+    assert [row["content"] for row in call(here, context_search, **asked, module="auth")["results"]] == [text]
+    assert call(here, context_search, **asked, module="tabs")["totalFound"] == 1
+    assert call(here, context_search, **asked, module="billing")["warnings"][-1:] == ["module billing removed 1"]
+    assert "type rule removed 1" in call(here, context_search, query="token refresh", type="rule")["warnings"]
+
+
+def test_an_answer_says_what_is_not_read_yet(here: Remembering, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "find_unread", lambda: ["the files are still being read"])
+    assert "the files are still being read" in call(here, context_search, query="anything")["warnings"]
+
+
 def test_nothing_known_says_where_else_to_look(here: Remembering) -> None:
     assert "search_code" in call(here, context_search, query="anything")["next"]
     assert "add_memory" in call(here, list_memories)["next"]
