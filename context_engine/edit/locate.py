@@ -24,9 +24,7 @@ from context_engine.edit.file_content import BLANKS, FileContent, indent_of, key
 from context_engine.edit.model import BLANK_LINES, DISTANCE, EXACT, INDENTATION, INNER, TRAILING, Edit, TextMatch
 from context_engine.text import LineSpan
 
-COUNTED_MAX = 64
-"""The exact number of more places helps nobody."""
-ANCHORED_MAX = 20_000
+COUNTED_MAX = 20_000
 """An anchor may single out one of very many places: the closing brackets of a large file."""
 FUZZY_CHARS_MIN = 20
 """Shorter targets are like too many other places."""
@@ -44,11 +42,10 @@ def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
         raise line_range_error(content, lines)
     if edit.occurrence:
         edit = _restrict_to_occurrence(content, edit)
-    limit = ANCHORED_MAX if edit.is_anchored else max(COUNTED_MAX, edit.expected_matches)
-    spots = list(islice(_candidates(content, edit), limit + 1))
+    spots = list(islice(_candidates(content, edit), COUNTED_MAX + 1))
     if not spots:
         raise no_match_error(content, edit, _why_nothing(edit))
-    if len(spots) > limit:
+    if len(spots) > COUNTED_MAX:
         raise multiple_matches_error(content, spots, is_all=False, asked=edit.expected_matches)
     kept = spots
     if edit.is_anchored:

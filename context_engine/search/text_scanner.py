@@ -349,11 +349,14 @@ def _describe_skipped(listing: Walk, under: str) -> str:
 
 
 def _suggest_other_words(query: TextQuery) -> str:
-    if query.includes or query.excludes or query.under not in ("", "."):
-        return "Search the whole workspace: leave out the folder and the globs."
+    steps = []
+    if not query.regex and any(set(text) & set("\\|*+?^$[") for text in query.queries):
+        steps.append("For a regular expression: search_text with regex: true.")
     if query.case_sensitive:
-        return "Search without regard to case, or for a shorter part of the word."
-    return "Search for a shorter part of the word, or ask search_code in words."
+        steps.append("Search without regard to case.")
+    if query.includes or query.excludes or query.under not in ("", "."):
+        steps.append("Search the whole workspace: leave out the folder and the globs.")
+    return " ".join(steps) or "Search for a shorter part of the word, or ask search_code in words."
 
 
 def _keep(kept: dict[Any, Any], key: object, value: object) -> None:

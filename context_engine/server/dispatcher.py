@@ -7,6 +7,7 @@ knows nothing of the protocol, and nothing of tokens: a team derives its own.
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 import traceback
@@ -66,6 +67,9 @@ REPLY_CHARS_MAX = 36_000
 REPORT = "This is a defect of ours; the log on stderr has the details worth reporting."
 MESSAGE_CHARS_MAX = 500
 """The length of the message of an error that is too long to be sent as it is."""
+_ADVICE = re.compile(r'"(?:next|suggestion)":"(?:[^"\\]|\\.)*"')
+"""The fields of a reply that say what to call next; what a file contains is escaped within a field."""
+_TOOL_NAME = re.compile(r"\w+")
 PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path", "items", "paths"})
 """Arguments that are one path of a project, or several."""
 
@@ -154,6 +158,8 @@ class ToolDispatcher:
         self._shown = ShownLinesBySession()
         self._chars_max = REPLY_CHARS_MAX
         self._listed = frozenset(filter(selection.lists, (*tools.list_names(), *ALIASES)))
+        listed = ((own, alias) for alias, own in ALIASES.items() if alias in self._listed and own not in self._listed)
+        self._renamed = dict(listed)
 
     # -- what a team decides by the token of the caller --
 
@@ -234,7 +240,7 @@ class ToolDispatcher:
         with self._lock:
             wait_s = limits.wait_s(tool, self.clock())
         if wait_s:
-            raise rate_limit_error(tool, limits.per_minute[tool], wait_s, {"tool": tool})
+            raise rate_limit_error(resolved.name, limits.per_minute[tool], wait_s, {"tool": resolved.name})
         known = replace(
             call,
             metrics=self.metrics.rows,
@@ -312,6 +318,8 @@ class ToolDispatcher:
     def _finish_reply(self, outcome: CallResult, sender: str) -> CallResult:
         """Return the outcome as it leaves: redacted, and within the limit of a reply, which tools keep themselves."""
         text, error = _append_count(self._redact_and_count(outcome.reply.text, sender)), outcome.error
+        if self._renamed:
+            text = _ADVICE.sub(lambda advice: _TOOL_NAME.sub(self._use_listed_name, advice[0]), text)
         size = reply_size(text)
         if size <= self._chars_max:
             return CallResult(replace(outcome.reply, text=text), error)
@@ -323,6 +331,10 @@ class ToolDispatcher:
                 suggestion="Ask for less: fewer results, a narrower path, a line range.",
             )
         return CallResult(Reply(self.redact(tools.failure(error).text, sender), is_error=True), error)
+
+    def _use_listed_name(self, found: re.Match[str]) -> str:
+        """Return the name under which a client sees a tool that an advice names."""
+        return self._renamed.get(found[0], found[0])
 
     def _shorten_error(self, error: ContextEngineError, sender: str) -> ContextEngineError:
         """Return the same error with texts that are redacted, then cut, and as many of its failed edits as fit."""
@@ -344,7 +356,8 @@ class ToolDispatcher:
             arguments = resolved.arguments
         slow = bool(resolved) and ms > 1_000 * slow_after_s(tool, with_dependencies=_asks_for_dependencies(arguments))
         self.metrics.add(tool, ms, code, slow=slow)
-        line = {"event": "call", "tool": tool, "ms": round(ms, 2), "ok": not code, "chars": len(reply.text)}
+        name = resolved.name if resolved else tool
+        line = {"event": "call", "tool": name, "ms": round(ms, 2), "ok": not code, "chars": len(reply.text)}
         optional = {"error": code, "slow": slow, "project": project, "via": resolved and resolved.via}
         self.log(line | {key: value for key, value in optional.items() if value})
         self.gain.record(call, tool, reply, project=project, arguments=arguments, ms=ms, error=code)

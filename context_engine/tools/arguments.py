@@ -308,17 +308,21 @@ class Parameter:
             schema["default"] = list(self.default) if isinstance(self.default, tuple) else self.default
         return {key: value for key, value in schema.items() if with_limits or key not in LIMITS}
 
-    def under(self, *, older: bool) -> str:
-        """Return its name, or the one that it had before."""
-        return self.older[0] if older and self.older else self.name
+    def under(self, *, older: bool, camel: bool = False) -> str:
+        """Return its name, or the one that it had before; with `camel`, in camelCase."""
+        name = self.older[0] if older and self.older else self.name
+        first, *rest = name.split("_") if camel else [name]
+        return first + "".join(map(str.capitalize, rest))
 
 
-def schema_of(parameters: Iterable[Parameter], *, older: bool = False, with_limits: bool = True) -> dict[str, Any]:
+def schema_of(
+    parameters: Iterable[Parameter], *, older: bool = False, camel: bool = False, with_limits: bool = True
+) -> dict[str, Any]:
     """Return the input schema of a tool; with `older`, under the names that its arguments had before."""
-    listed = list(parameters)
-    properties = {parameter.under(older=older): parameter.schema(with_limits=with_limits) for parameter in listed}
+    listed = {parameter.under(older=older, camel=camel): parameter for parameter in parameters}
+    properties = {name: parameter.schema(with_limits=with_limits) for name, parameter in listed.items()}
     schema: dict[str, Any] = {"type": "object", "properties": properties}
-    if required := [parameter.under(older=older) for parameter in listed if parameter.required]:
+    if required := [name for name, parameter in listed.items() if parameter.required]:
         schema["required"] = required
     return schema | {"additionalProperties": False}
 

@@ -113,7 +113,7 @@ def respond_approval(
     engine: "Engine",
     call: Call,
     request_id: Annotated[str, TextArg("Its id.", 1)],
-    action: Annotated[str, ChoiceArg("The decision.", DECISIONS)],
+    action: Annotated[str, ChoiceArg("The decision.", (*DECISIONS, "request_changes"))],
     modifications: Annotated[str, TextArg("What to change.")] = "",
     *,
     comment: Annotated[str, TextArg("Why.")] = "",
@@ -123,7 +123,8 @@ def respond_approval(
     approvals = engine.plans.approvals
     by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
     try:
-        decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
+        decision = "request_modification" if action == "request_changes" else action
+        decided = approvals.respond(request_id, decision, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
         request = approvals.get(request_id)
         outcome = _ask_person(engine, call, request)

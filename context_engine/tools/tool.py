@@ -10,7 +10,7 @@ neither the catalog nor the protocol. Files with tools must not defer their anno
 
 import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -165,6 +165,11 @@ class Tool:
         """Return the schema for the tool list of a client: without rare arguments, and without limits of values."""
         listed = (parameter for parameter in self.parameters if parameter.name not in self.rare)
         return schema_of(listed, older=bool(self.alias), with_limits=False)
+
+    def document_schema(self, names: Collection[str], *, camel: bool) -> dict[str, Any]:
+        """Return the listed schema with these arguments of the documents; with `camel`, all names in camelCase."""
+        listed = [one for one in self.parameters if one.name not in self.rare or one.name in names]
+        return schema_of(listed, older=bool(self.alias), camel=camel, with_limits=False)
 
     @property
     def output_schema(self) -> Mapping[str, Any]:

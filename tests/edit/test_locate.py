@@ -9,7 +9,7 @@ from rapidfuzz.distance import OSA, Levenshtein
 
 from context_engine.edit.edit_errors import no_match_error
 from context_engine.edit.file_content import content_of, keys_of
-from context_engine.edit.locate import ANCHORED_MAX, by_distance, by_whitespace, exact, locate
+from context_engine.edit.locate import COUNTED_MAX, by_distance, by_whitespace, exact, locate
 from context_engine.edit.model import Edit
 from context_engine.errors import MultipleMatches
 from context_engine.text.lines import LineSpan
@@ -69,9 +69,9 @@ def test_a_short_target_is_never_looked_for_by_distance() -> None:
 
 
 def test_an_anchor_singles_out_one_of_very_many_places_up_to_a_limit() -> None:
-    content = content_of(b"}\n" * (ANCHORED_MAX - 1) + b"x\n")
+    content = content_of(b"}\n" * (COUNTED_MAX - 1) + b"x\n")
     [spot] = locate(content, Edit("}", "]", line_range=LineSpan(500, 500)))
     assert content.line_of(spot.start) == 499
     with pytest.raises(MultipleMatches) as caught:
-        locate(content_of(b"}\n" * (ANCHORED_MAX + 1)), Edit("}", "]", line_range=LineSpan(500, 500)))
-    assert f"more than {ANCHORED_MAX:d}" in caught.value.message
+        locate(content_of(b"}\n" * (COUNTED_MAX + 1)), Edit("}", "]", line_range=LineSpan(500, 500)))
+    assert f"more than {COUNTED_MAX:d}" in caught.value.message

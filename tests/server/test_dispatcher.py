@@ -42,7 +42,7 @@ def test_a_call_leaves_one_line_with_tool_time_outcome_and_size() -> None:
     door, lines = gate(StandIn())
     outcome = door.call("get_file", {"path": "src/auth.py"}, Call())
     assert lines[0].pop("ms") >= 0
-    assert lines == [{"event": "call", "tool": "read_file", "ok": True, "chars": len(outcome.reply.text)}]
+    assert lines == [{"event": "call", "tool": "get_file", "ok": True, "chars": len(outcome.reply.text)}]
 
 
 def test_an_error_becomes_a_reply_and_is_counted_by_its_code() -> None:

@@ -344,6 +344,8 @@ def test_an_empty_answer_says_why_and_what_next(shop: Engine) -> None:
     nothing = text(shop, "search_files", query="nonexistent", path="src")
     assert "no line of the 3 searched files matches" in nothing
     assert "whole workspace" in nothing
+    assert "regex: true" in text(shop, "search_files", query=r"def _(bind|init)_\w+")
+    assert "without regard to case" in text(shop, "scout", keywords=["NONEXISTENT"], case_sensitive=True)
     assert "no file of the workspace passes the globs" in text(shop, "search_files", query="x", includes=["*.rb"])
 
 
