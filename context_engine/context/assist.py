@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -50,7 +50,8 @@ class SecondPass:
 
     The call repeats `arguments`, and passes the draft as the argument named by `draft`. A tool that stores a draft also
     gets the id of the pass, so that a repeated submission counts once; `is_stored` is False for the others.
-    `host_brief` is a shorter brief for an agent that reads the facts in the same reply.
+    `host_brief` is a shorter brief for an agent that reads the facts in the same reply. `is_loose`: the check of the
+    draft reads what differs from the schema, where it can only mean one thing.
     """
 
     tool: str
@@ -60,6 +61,7 @@ class SecondPass:
     draft: str = "draft"
     is_stored: bool = True
     host_brief: str = ""
+    is_loose: bool = False
 
     @property
     def submission_id(self) -> str:
@@ -113,10 +115,16 @@ class SecondPassRunner:
         if self._model is None:
             is_relevant = assist == "model" or self._problem != NO_MODEL
             return SecondPassResult(next=second_pass.next(), warnings=(self._problem,) if is_relevant else ())
-        draft = self._model.fill(second_pass.brief, second_pass.schema, check, cancel)
+        brief, schema = second_pass.brief, second_pass.schema
+        draft = self._model.fill(brief, schema, check, cancel, is_loose=second_pass.is_loose)
         if draft.failure:
             return SecondPassResult(next=second_pass.next(), warnings=(draft.failure,), tokens=draft.tokens)
         return SecondPassResult("model", draft.draft, tokens=draft.tokens)
+
+    def is_wanted(self, assist: str) -> bool:
+        """Return whether a second pass would be run, or offered: if not, nobody reads its brief."""
+        has_news = self._model is not None or self._problem != NO_MODEL
+        return assist in ("host", "model") or (assist == "auto" and has_news)
 
     def close(self) -> None:
         """Close the connections of the model."""
@@ -195,8 +203,9 @@ PROBLEM_CHARS_MAX = 200
 """Characters of a validator's message, which may repeat the whole wrong value."""
 PROBLEMS_MAX = 5
 """Problems in one message; others show up when these are corrected."""
-_ANSWER = re.compile(r"\A(?:\s*<think>.*?</think>)?(?:\s*```\w*[ \t]*\r?\n(?P<inside>.*)```\s*+\Z)?", re.DOTALL)
-"""What models put around their JSON: their thoughts, and a code fence."""
+VALUES_MAX = 100
+"""Braces and brackets of a text that are tried as the beginning of its JSON."""
+_OPENING = re.compile(r"[\[{]")
 
 
 def accept_draft(given: Any, schema: Schema, name: str = "draft") -> Any:
@@ -223,17 +232,43 @@ def accept_draft(given: Any, schema: Schema, name: str = "draft") -> Any:
 
 
 def parse_draft(text: str) -> Any:
-    """Return the JSON of a text, which may be in a code fence and after a model's thoughts. Raises: ValueError.
+    """Return the JSON of a text: the whole, else the longest object or list in it, after a model's thoughts.
 
-    >>> parse_draft('<think>hm {</think> {"a": 1}')
+    Raises: ValueError.
+
+    >>> parse_draft('<think>hm {</think> Here it is [as asked]: {"a": 1}. Good luck!')
     {'a': 1}
     """
-    around = _ANSWER.match(text)
-    answer = (around["inside"] or text[around.end() :]) if around else text
     try:
-        return read_json(answer)
+        return read_json(text)
     except ParseError as error:
-        raise ValueError(str(error).removeprefix("not JSON: ")) from None
+        problem: Exception = error
+    try:
+        if found := max(_find_json(text.rpartition("</think>")[2]), key=len, default=""):
+            return read_json(found)
+    except ValueError as error:
+        problem = error
+    except RecursionError:  # which the first problem says in plain words
+        pass
+    raise ValueError(str(problem).removeprefix("not JSON: ")) from None
+
+
+def _find_json(text: str) -> Iterator[str]:
+    """Yield the objects and lists of a text. Raises: ValueError for one that begins well but is not valid."""
+    decoder, at = json.JSONDecoder(), 0
+    for _ in range(VALUES_MAX):
+        opening = _OPENING.search(text, at)
+        if opening is None:
+            return
+        start = opening.start()
+        try:
+            _, at = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            if text[start + 1 : error.pos].strip():  # a part of it is not what was meant
+                raise
+            at = start + 1
+        else:
+            yield text[start:at]
 
 
 def find_problem(draft: Any, schema: Schema) -> str:

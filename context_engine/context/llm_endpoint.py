@@ -77,8 +77,19 @@ class ChatModel:
         self._wait_s = wait_s
         self._supports_schemas = True
 
-    def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> ModelDraft:
-        """Return a draft that matches the schema and passes the check, or why there is none. Raises: Cancelled."""
+    def fill(
+        self,
+        brief: str,
+        schema: Schema,
+        check: Check,
+        cancel: threading.Event | None = None,
+        *,
+        is_loose: bool = False,
+    ) -> ModelDraft:
+        """Return a draft that passes the check, or why there is none; unless `is_loose`, it matches the schema, too.
+
+        Raises: Cancelled.
+        """
         deadline = time.monotonic() + self._wait_s
         form = wrap_schema(schema)
         with_schema = self._supports_schemas
@@ -106,7 +117,7 @@ class ChatModel:
             text, problem = read_content(answer)
             draft = None
             if not problem:
-                draft, problem = _read_draft(text, schema, check)
+                draft, problem = _read_draft(text, schema, check, is_loose=is_loose)
             if not problem:
                 return ModelDraft(draft, tokens=sum_tokens(spent))
             if time.monotonic() >= deadline:
@@ -120,14 +131,14 @@ class ChatModel:
         self._endpoint.close()
 
 
-def _read_draft(text: str, schema: Schema, check: Check) -> tuple[Any, str]:
+def _read_draft(text: str, schema: Schema, check: Check, *, is_loose: bool) -> tuple[Any, str]:
     try:
         draft = parse_draft(text)
     except ValueError as error:
         return None, f"it is not valid JSON: {error}"
     if schema.get("type") != "object" and isinstance(draft, dict) and [*draft] == ["draft"]:
         draft = draft["draft"]
-    return draft, find_problem(draft, schema) or check(draft)
+    return draft, (not is_loose and find_problem(draft, schema)) or check(draft)
 
 
 # -- requests ---------------------------------------------------------------------------------------------------------

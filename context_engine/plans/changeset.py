@@ -117,10 +117,6 @@ class ChangeSet:
         is_named = not SURE_KINDS.isdisjoint(proof.kind for proof in file.evidence)
         return is_named or file.score >= find_bar(other.score for other in self.files)
 
-    def main(self) -> list[AffectedFile]:
-        """Return the files that the task is about: those it names, else those that it probably changes."""
-        return self.of("definition") or _probable(self.of("source"))
-
 
 def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
     """Find the files that a task affects. Raises: as `Engine.search` does, but never for a missing index."""
@@ -194,7 +190,7 @@ def _definitions(references: Iterable[PromptReference], first: Collection[str]) 
             if is_place or (is_first and bare_name(reference.text) == bare_name(str(place.symbol))):
                 kind = "named" if is_place else "definition"
                 proof = PlanEvidence(kind, place.path, place.line, place.symbol, 1.0)
-                yield AffectedFile(place.path, _relation_of(place.path, "definition"), 1.0, (proof,))
+                yield AffectedFile(place.path, relation_of(place.path, "definition"), 1.0, (proof,))
 
 
 def _find_uses(reference: PromptReference, defined: Collection[str], code: Workspace) -> Iterator[AffectedFile]:
@@ -216,7 +212,7 @@ def _find_uses(reference: PromptReference, defined: Collection[str], code: Works
     for path, line in lines.items():
         if path != str(place.path):
             proof = PlanEvidence("reference", path, line, name, 1.0)
-            yield AffectedFile(path, _relation_of(path, "reference"), 0.0, (proof,))
+            yield AffectedFile(path, relation_of(path, "reference"), 0.0, (proof,))
 
 
 def _find_word(name: str, code: Workspace) -> Iterator[tuple[str, int]]:
@@ -249,7 +245,7 @@ def _list_likely(found: GatheredFiles) -> Iterator[AffectedFile]:
             least = PLACE_SHARE * file.spots[0].relevance
             spots = [spot for spot in file.spots if spot.relevance >= least]
             proofs = [PlanEvidence("search", path, spot.span.first, spot.symbol, file.relevance) for spot in spots]
-        yield AffectedFile(path, _relation_of(path, "source"), file.relevance, tuple(proofs))
+        yield AffectedFile(path, relation_of(path, "source"), file.relevance, tuple(proofs))
 
 
 def _tests(main: Iterable[AffectedFile], code: Workspace) -> Iterator[AffectedFile]:
@@ -274,10 +270,10 @@ def _partners(main: Iterable[AffectedFile], past: FileHistory | None) -> Iterato
         for partner in past.list_usual_cochanges(file.path) if past else ():
             proof = PlanEvidence("co_change", partner.path, 0, file.path, round(partner.confidence, 3))
             score = file.score * partner.confidence * 0.6
-            yield AffectedFile(partner.path, _relation_of(partner.path, "partner"), score, (proof,))
+            yield AffectedFile(partner.path, relation_of(partner.path, "partner"), score, (proof,))
 
 
-def _relation_of(path: str, otherwise: FileRelation) -> FileRelation:
+def relation_of(path: str, otherwise: FileRelation = "source") -> FileRelation:
     """Return the relation that the path of a file implies; else the one it was found with."""
     if any(folder in f"/{path.lower()}" for folder in _MIGRATIONS):
         return "migration"

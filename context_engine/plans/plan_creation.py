@@ -4,8 +4,9 @@
     result = factory.accept_draft(draft, SaveOptions(plan_id=result.plan.id), provenance="host")
     result = factory.refine("plan_...", operations=({"op": "remove_step", "step": 4},))
 
-A draft that names missing files is rejected as a whole; evidence that is wrong is removed and reported. A refinement is
-validated before anything is saved. Feedback in words stays with the plan until operations or a draft take it up.
+A draft is accepted item by item: evidence, files and steps that are wrong are left out, each with the reason. What
+follows from steps is computed from those that were accepted. A refinement is validated before anything is saved.
+Feedback in words stays with the plan until operations or a draft take it up.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from context_engine.context import (
     BRIEF_TOKENS_MAX,
     QUOTED_FROM_REPOSITORY,
     BriefSection,
+    Bundle,
+    BundleRequest,
     CheckedClaims,
     Claim,
     ClaimedLines,
@@ -30,34 +33,43 @@ from context_engine.context import (
     SecondPass,
     Workspace,
     build_brief,
+    build_bundle,
     check_claims,
     resolve_names,
 )
 from context_engine.errors import CallError, InvalidArgument, NextStep, PlanNotFound
+from context_engine.model import Filter
 from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.mermaid import draw_plan
 from context_engine.plans.model import (
     TASK_CHARS_MAX,
     Plan,
-    PlanArchitecture,
     PlanDiagram,
     PlanEvidence,
     PlanStep,
     single_line,
 )
-from context_engine.plans.operations import AppliedOperation, apply_operations, check_done_steps, operations_schema
+from context_engine.plans.operations import (
+    OPERATIONS_MAX,
+    AppliedOperation,
+    apply_operations,
+    check_done_steps,
+    operations_schema,
+)
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
-from context_engine.plans.plan_draft import PlanDraft, draft_plan
+from context_engine.plans.plan_draft import PlanDraft, complete_plan, draft_plan
 from context_engine.plans.plan_events import PlanningStatus, fold_progress, planning_status
 from context_engine.plans.plan_json import ParsedPlan, PlanFinding, draft_schema, parse_plan
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan, check_version
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.search import TaskText
-from context_engine.text import shorten_line
+from context_engine.text import estimate_tokens, shorten_line
 
 NEAR_MAX = 3
 BRIEF_STEP_FILES = 6
 BRIEF_COMMANDS = 6
+CODE_HEAD_TOKENS = 40
+"""Of the head of the code in a brief, and the note about what was left out."""
 REASONS_MAX = 4
 FEEDBACK_KEPT_MAX = 50
 """With more open feedback, a new draft is needed."""
@@ -120,11 +132,32 @@ class PlanResult:
         """The first errors of a draft, for another attempt; empty when it is accepted."""
         return "" if self.is_accepted else "; ".join(error.message for error in self.checked.errors[:NEAR_MAX])
 
-    def creation_pass(self, tokens: int = BRIEF_TOKENS_MAX) -> SecondPass:
-        """Return the second pass for an agent or a model that understands the task."""
+    def creation_pass(self, sources: PlanSources, tokens: int) -> SecondPass:
+        """Return the second pass for an agent or a model that understands the task: its brief has the code, too."""
         arguments = {"task": self.plan.task or self.plan.goal} | ({"plan_id": self.plan.id} if self.saved else {})
-        text = build_brief(CREATION_TASK, self._sections(()), tokens_max=min(tokens, BRIEF_TOKENS_MAX))
-        return SecondPass("create_plan", text, draft_schema(), arguments, is_stored=False)
+        facts = self._sections(())
+        words = build_brief(CREATION_TASK, facts, tokens_max=min(tokens, BRIEF_TOKENS_MAX))
+        code = self._quote_code(sources, tokens - estimate_tokens(words) - CODE_HEAD_TOKENS)
+        brief = build_brief(CREATION_TASK, [*facts, BriefSection("Code", code)], tokens_max=tokens)
+        return SecondPass("create_plan", brief, draft_schema(), arguments, is_stored=False, is_loose=True)
+
+    def _quote_code(self, sources: PlanSources, tokens: int) -> list[str]:
+        """Return the code of the task within a budget, as a bundle selects it."""
+        if self.base is None or tokens <= 0:
+            return []
+        request = BundleRequest(
+            self.base.request.task,
+            tokens_max=tokens,
+            filter=self.base.request.chosen,
+            with_related=False,
+            with_memories=False,
+            with_summaries=False,
+        )
+
+        def excess(bundle: Bundle) -> int:
+            return sum(estimate_tokens(f"\n- {quote}") for quote in _quote_snippets(bundle)) - tokens
+
+        return _quote_snippets(build_bundle(request, sources.code, sources.team, excess))
 
     def refinement_pass(self, focus: Sequence[str] = ()) -> SecondPass:
         """Return the second pass over the open feedback; the version connects its answer with the plan."""
@@ -152,6 +185,10 @@ class PlanResult:
             BriefSection("How this repository is checked", [str(command) for command in commands]),
             BriefSection("Excluded", plan.scope.excluded),
         ]
+
+
+def _quote_snippets(bundle: Bundle) -> list[str]:
+    return [f"{file.path}:{part.span}\n{part.text}" for file in bundle.files for part in file.snippets]
 
 
 def _step_line(plan: Plan, step: PlanStep) -> str:
@@ -182,27 +219,35 @@ class PlanFactory:
         """
         clean = replace(request, task=self._repository.clean(request.task))  # before a title is cut of it
         base = draft_plan(clean, self._sources())
-        plan = base.plan
-        if request.with_diagrams:
-            diagram = PlanDiagram("dependencies", draw_plan("dependencies", plan, fold_progress(plan, ())).mermaid)
-            architecture = PlanArchitecture(plan.architecture.notes, diagrams=(diagram,))
-            plan = msgspec.structs.replace(plan, architecture=architecture)
-        checked = validate_plan(plan, self._paths)
-        made = PlanResult(checked.plan, base.status, checked, base=base, warnings=base.change.warnings)
+        checked = validate_plan(base.plan, self._paths)
+        plan = _draw_dependencies(checked.plan, is_wanted=request.with_diagrams)
+        made = PlanResult(plan, base.status, checked, base=base, warnings=base.change.warnings)
         return self._save_new(made, saving)
 
     def accept_draft(
-        self, draft: object, saving: SaveOptions, *, provenance: str, strict: bool = True, task: str = ""
+        self,
+        draft: object,
+        saving: SaveOptions,
+        request: PlanRequest,
+        *,
+        provenance: str,
+        strict: bool = True,
+        base: PlanDraft | None = None,
     ) -> PlanResult:
-        """Accept a draft if it is true; else return `draft_rejected`, and save nothing.
+        """Accept what is true of a draft; if no step is, return `draft_rejected`, and save nothing.
 
-        It must leave done steps unchanged. Raises: InvalidArgument (not a plan), Cycle, DanglingDependency,
-        PlanNotFound, Conflict, PreconditionFailed, TooLarge.
+        `base` is the draft from the repository for the same request, if it is known. A draft must leave done steps
+        unchanged. Raises: InvalidArgument (not a plan), Cycle, DanglingDependency, PlanNotFound, Conflict,
+        PreconditionFailed, TooLarge.
         """
         loaded = self._repository.load(saving.plan_id) if saving.plan_id else None
         before = loaded.plan if loaded else None
-        made = self._check_draft(draft, loaded, before, provenance=provenance, strict=strict, task=task)
+        made = self._check_draft(draft, loaded, before, request, provenance=provenance, strict=strict, base=base)
         return self._save_new(made, saving)
+
+    def creation_pass(self, made: PlanResult, tokens: int) -> SecondPass:
+        """Return the second pass over a new plan, with its code. Raises: as `create`."""
+        return made.creation_pass(self._sources(), tokens)
 
     def refine(
         self,
@@ -240,9 +285,9 @@ class PlanFactory:
                     "a draft cannot be combined with other changes",
                     suggestion="Send the draft first, then operations or feedback on what it makes.",
                 )
-            made = self._check_draft(
-                draft, loaded, before, provenance=provenance or "host", strict=strict, force_reopen=force_reopen
-            )
+            request = PlanRequest("", chosen=Filter(exclude_paths=before.scope.excluded))
+            checks: dict[str, Any] = {"strict": strict, "force_reopen": force_reopen}
+            made = self._check_draft(draft, loaded, before, request, provenance=provenance or "host", **checks)
         elif operations or answers or feedback.strip():
             states = loaded.execution.steps if loaded and loaded.execution else {}
             done = [uid for uid, state in states.items() if state.status == "completed"]
@@ -279,25 +324,37 @@ class PlanFactory:
         draft: object,
         loaded: LoadedPlan | None,
         before: Plan | None,
+        request: PlanRequest,
         *,
         provenance: str,
         strict: bool,
-        task: str = "",
         force_reopen: bool = False,
+        base: PlanDraft | None = None,
     ) -> PlanResult:
-        """Check a draft against the code and the plan before it.
+        """Check a draft against the code and the plan before it, and complete it from what was accepted.
 
         Raises: InvalidArgument, Cycle, DanglingDependency, PreconditionFailed when it changes a done step.
         """
         read = parse_plan(draft, before=before)
-        filled = _fill_in(read.plan, before, task, provenance)
-        checked = self._validate(filled, loaded, read.remarks, strict=strict)
-        checked.raise_fatal_errors()
-        plan, found = _check_evidence(checked.plan, _repository_facts(self._sources().code, self._paths))
-        reopened = check_done_steps(before, plan, _done_uids(loaded), force_reopen=force_reopen) if before else ()
-        status = "draft_rejected" if checked.errors else planning_status(plan)
-        made = PlanResult(plan, status, checked._replace(plan=plan), before=before)
-        return replace(made, reopened=reopened, rejected=found.rejected, warnings=found.warnings)
+        sources, filled = self._sources(), _fill_in(read.plan, before, request.task, provenance)
+        filled, found = _check_evidence(filled, _repository_facts(sources.code, self._paths))
+
+        def validate(plan: Plan) -> PlanValidation:
+            return self._validate(plan, loaded, read.remarks, strict=strict)
+
+        checked, refused = _accept_steps(filled, validate)
+        reopened = (
+            check_done_steps(before, checked.plan, _done_uids(loaded), force_reopen=force_reopen) if before else ()
+        )
+        made = PlanResult(checked.plan, "draft_rejected", checked, before=before, reopened=reopened)
+        made = replace(made, rejected=(*refused, *found.rejected), warnings=found.warnings)
+        if checked.errors:
+            return made
+        base = base or draft_plan(replace(request, task=checked.plan.task or checked.plan.goal), sources)
+        plan = complete_plan(checked.plan, base, sources)
+        has_diagrams = bool(before and before.architecture.diagrams)
+        plan = _draw_dependencies(plan, is_wanted=request.with_diagrams or has_diagrams)
+        return replace(made, plan=plan, status=planning_status(plan), checked=checked._replace(plan=plan), base=base)
 
     def _check_change(
         self, before: Plan, plan: Plan, loaded: LoadedPlan | None, remarks: Sequence[PlanFinding], *, strict: bool
@@ -321,8 +378,9 @@ class PlanFactory:
         )
         # Older errors do not block other changes.
         is_worse = _error_keys(checked) - _error_keys(self._validate(before, loaded, (), strict=False))
-        status = "draft_rejected" if is_worse else planning_status(checked.plan)
-        return PlanResult(checked.plan, status, checked, before=before, answered=answered, warnings=warnings)
+        plan = _draw_dependencies(checked.plan, is_wanted=bool(before.architecture.diagrams))
+        status = "draft_rejected" if is_worse else planning_status(plan)
+        return PlanResult(plan, status, checked, before=before, answered=answered, warnings=warnings)
 
     def _validate(
         self, plan: Plan, loaded: LoadedPlan | None, remarks: Sequence[PlanFinding], *, strict: bool
@@ -360,14 +418,11 @@ class PlanFactory:
 
 
 def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Plan:
-    """Fill in the fields that the draft leaves empty from the plan before it."""
+    """Fill in what identifies a draft: the task, who made it, and the plan before it."""
     known = {"task": plan.task or shorten_line(task, 0, TASK_CHARS_MAX), "provenance": provenance}
     if before is not None:
         known |= {name: getattr(before, name) for name in ("id", "version", "created_at", "base_commit")}
         known["task"] = plan.task or before.task
-        unsaid = Plan(goal="")
-        kept = ("confidence_score", "risks", "testing_strategy", "scope")
-        known |= {name: getattr(before, name) for name in kept if getattr(plan, name) == getattr(unsaid, name)}
     return msgspec.structs.replace(plan, **known)
 
 
@@ -395,6 +450,48 @@ def _error_keys(checked: PlanValidation) -> set[tuple[Any, ...]]:
     """Return what identifies the errors of a plan, whatever the numbers of its steps."""
     steps = checked.plan.steps
     return {(error.code, error.path, *(steps[number - 1].uid for number in error.steps)) for error in checked.errors}
+
+
+def _draw_dependencies(plan: Plan, *, is_wanted: bool) -> Plan:
+    """Return a plan with the diagram of its steps as they are now, if it is to have one."""
+    if not is_wanted:
+        return plan
+    drawn = PlanDiagram("dependencies", draw_plan("dependencies", plan, fold_progress(plan, ())).mermaid)
+    others = (diagram for diagram in plan.architecture.diagrams if diagram.type != drawn.type)
+    architecture = msgspec.structs.replace(plan.architecture, diagrams=(drawn, *others))
+    return msgspec.structs.replace(plan, architecture=architecture)
+
+
+# -- what is accepted of a draft ---------------------------------------------------------------------------------------
+
+
+def _accept_steps(
+    draft: Plan, validate: Callable[[Plan], PlanValidation]
+) -> tuple[PlanValidation, tuple[RejectedItem, ...]]:
+    """Leave out the files of steps that are wrong, and steps without any other, until the rest can be carried out.
+
+    If no step is left, the errors of the whole draft are returned.
+    """
+    places = {step.uid: f"steps[{at}]" for at, step in enumerate(draft.steps)}
+    checked = first = validate(draft)
+    first.raise_fatal_errors()
+    refused: list[RejectedItem] = []
+    while checked.errors:
+        steps = checked.plan.steps
+        # Of several steps, the first deletes what the others need.
+        wrong = {(steps[error.steps[0] - 1].uid, error.path): error for error in checked.errors[:OPERATIONS_MAX]}
+        for (uid, path), error in wrong.items():
+            refused.append(RejectedItem(path, places[uid], f"{error.message}. {error.suggestion}".strip()))
+        repairs = [{"op": "set_files", "step": uid, "remove": [path]} for uid, path in wrong]
+        plan = apply_operations(checked.plan, repairs).plan
+        empty = [step for step in plan.steps if not step.files and step.uid in {uid for uid, _ in wrong}]
+        if len(empty) == len(plan.steps):
+            return first, ()
+        reason = "none of its files is right, so the step is left out"
+        refused += [RejectedItem(step.title, places[step.uid], reason) for step in empty]
+        plan = apply_operations(plan, [{"op": "remove_step", "step": step.uid} for step in empty]).plan
+        checked = validate(plan)
+    return checked, tuple(refused)
 
 
 # -- the evidence of a draft -------------------------------------------------------------------------------------------

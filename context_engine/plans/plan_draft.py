@@ -6,10 +6,13 @@ steps name a changed file; if it is too low, and for open points, the plan asks.
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from context_engine.context import (
     BINDING_TYPES,
@@ -18,6 +21,7 @@ from context_engine.context import (
     ProjectKnowledge,
     PromptReference,
     find_commands,
+    find_partners,
 )
 from context_engine.errors import CallError
 from context_engine.plans.changeset import (
@@ -30,7 +34,7 @@ from context_engine.plans.changeset import (
     bare_name,
     estimate_readiness,
     find_change_set,
-    significant_words,
+    relation_of,
 )
 from context_engine.plans.model import (
     LEVELS,
@@ -38,7 +42,6 @@ from context_engine.plans.model import (
     Level,
     Milestone,
     Plan,
-    PlanArchitecture,
     PlanQuestion,
     PlanRisk,
     PlanScope,
@@ -47,7 +50,7 @@ from context_engine.plans.model import (
 )
 from context_engine.plans.plan_events import PlanningStatus, planning_status
 from context_engine.search import Question
-from context_engine.text import shorten_line, split_words
+from context_engine.text import shorten_line
 
 Imports = Mapping[str, Collection[str]]
 """The files that each file imports."""
@@ -65,13 +68,21 @@ FOLDERS_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class PlanDraft:
-    """A drafted plan, whether it needs answers first, and what it is based on."""
+    """A drafted plan, whether it needs answers first, and what it is based on: enough to complete another draft."""
 
     plan: Plan
     status: PlanningStatus
+    request: PlanRequest
     change: ChangeSet
     commands: tuple[Command, ...]
-    scope_source: Literal["names", "search", "none"]
+    imports: Imports
+
+    @property
+    def scope_source(self) -> Literal["names", "search", "none"]:
+        """What the files were found by."""
+        if self.change.of("definition"):
+            return "names"
+        return "search" if self.change.files else "none"
 
 
 def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
@@ -82,34 +93,63 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     drafts, later = draft_steps(change, imports, commands)
     deferred = drafts[later:] if request.mvp_only else []
     steps = tuple(drafts[: len(drafts) - len(deferred)])
-    chance = _estimate_readiness(change, steps)
-    parts = [("It works", ("high", "medium")), ("It is complete", ("low",))]
-    members = [(name, tuple(step.uid for step in steps if step.priority in levels)) for name, levels in parts]
-    test = next((str(command) for command in commands if command.kind == "test"), "")
-    test_files = ", ".join(file.path for file in change.of("test")[:3]) or "new tests next to the code"
     plan = Plan(
         goal=objective,
         task=shorten_line(request.task, 0, TASK_CHARS_MAX),
-        scope=_scope(request, change, sources.team),
-        mvp_features=(objective,),
         nice_to_have_features=tuple(draft.title for draft in deferred),
-        architecture=PlanArchitecture(notes=_notes(change, imports)),
-        risks=find_risks(change, sources),
-        milestones=tuple(Milestone(name, uids) for name, uids in members if uids),
         steps=steps,
-        testing_strategy=TestingStrategy(
-            f"{test_files}, run by {test}" if test else test_files,
-            f"all of {test}" if test else "no test command was found in this repository",
-            "every changed line is covered by a test",
-        ),
-        confidence_score=round(chance, 2),
-        questions=find_questions(request.task, change, is_likely_right=chance >= READY_MIN),
         evidence=tuple(proof for file in change.files[: request.files_max] for proof in file.evidence[:1]),
         provenance="core",
         uids_minted=len(steps),
     )
-    source = "search" if change.files else "none"
-    return PlanDraft(plan, planning_status(plan), change, commands, "names" if change.of("definition") else source)
+    made = PlanDraft(plan, "ready", request, change, commands, imports)
+    plan = complete_plan(plan, made, sources)
+    questions = find_questions(change, is_likely_right=plan.confidence_score >= READY_MIN)
+    plan = replace(plan, questions=questions)
+    return dataclasses.replace(made, plan=plan, status=planning_status(plan))
+
+
+def complete_plan(plan: Plan, base: PlanDraft, sources: PlanSources) -> Plan:
+    """Return a plan with what follows from its steps: its confidence, and what its author left out.
+
+    `base` is the draft for the same task from the repository.
+    """
+    parts = [("It works", ("high", "medium")), ("It is complete", ("low",))]
+    members = [(name, tuple(step.uid for step in plan.steps if step.priority in levels)) for name, levels in parts]
+    files = [path for step in plan.steps for path in step.files_to_modify]
+    tests = [path for path in dict.fromkeys(files) if relation_of(path) == "test"]
+    main = _list_main_files(plan.steps)
+    derived = {
+        "scope": _scope(plan, base, sources.team),
+        "mvp_features": (plan.goal,),
+        "risks": find_risks(main, sources, has_tests=bool(tests)),
+        "milestones": tuple(Milestone(name, uids) for name, uids in members if uids),
+        "testing_strategy": _testing_strategy(tests, base.commands),
+    }
+    unsaid = Plan(goal=plan.goal)
+    missing = {name: value for name, value in derived.items() if getattr(plan, name) == getattr(unsaid, name)}
+    notes = plan.architecture.notes or _notes([path for path in files if relation_of(path) == "source"], base.imports)
+    architecture = replace(plan.architecture, notes=notes)
+    chance = _estimate_readiness(plan.steps, base.change)
+    return replace(plan, **missing, architecture=architecture, confidence_score=round(chance, 2))
+
+
+def _list_main_files(steps: Sequence[PlanStep]) -> list[str]:
+    """Return the code that the most pressing steps change."""
+    first = min((LEVELS.index(step.priority) for step in steps), default=0)
+    pressing = [step for step in steps if LEVELS.index(step.priority) == first]
+    files = dict.fromkeys(path for step in pressing for path in step.files_to_modify)
+    return [path for path in files if relation_of(path) in ("source", "migration")]
+
+
+def _testing_strategy(tests: Sequence[str], commands: Sequence[Command]) -> TestingStrategy:
+    run = next((str(command) for command in commands if command.kind == "test"), "")
+    files = ", ".join(tests[:TESTS_NAMED]) or "new tests next to the code"
+    return TestingStrategy(
+        f"{files}, run by {run}" if run else files,
+        f"all of {run}" if run else "no test command was found in this repository",
+        "every changed line is covered by a test",
+    )
 
 
 def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]]:
@@ -122,15 +162,18 @@ def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]
     return found
 
 
-def _estimate_readiness(change: ChangeSet, steps: Sequence[PlanStep]) -> float:
+def _estimate_readiness(steps: Sequence[PlanStep], change: ChangeSet) -> float:
     first = [step for step in steps[:FIRST_STEPS] if not step.title.startswith(LIKELY_TITLE)]
     files = {path for step in first for path in step.files_to_modify}
     chances = [file.score for file in change.files if file.path in files]
-    return estimate_readiness(chances, is_named=bool(change.of("definition")), is_weak=change.best.is_weak)
+    is_named = any(file.path in files for file in change.of("definition"))
+    return estimate_readiness(chances, is_named=is_named, is_weak=change.best.is_weak)
 
 
-def _scope(request: PlanRequest, change: ChangeSet, team: ProjectKnowledge) -> PlanScope:
-    folders = tuple(dict.fromkeys(folder_of(file.path) or "." for file in change.files))
+def _scope(plan: Plan, base: PlanDraft, team: ProjectKnowledge) -> PlanScope:
+    change, request = base.change, base.request
+    files = list(dict.fromkeys(path for step in plan.steps for path in (*step.files_to_modify, *step.files_to_create)))
+    folders = tuple(dict.fromkeys(folder_of(path) or "." for path in files))
     if len(folders) > FOLDERS_MAX:
         folders = tuple(dict.fromkeys(folder.partition("/")[0] for folder in folders))
     means = (
@@ -138,7 +181,7 @@ def _scope(request: PlanRequest, change: ChangeSet, team: ProjectKnowledge) -> P
         for reference in change.references
         if len(reference.places) == 1 and not reference.more
     )
-    recalled = recall_rules(request.task, [file.path for file in change.files], team)
+    recalled = recall_rules(request.task, files, team)
     binding = tuple(memory.quote(CONSTRAINT_CHARS_MAX) for memory in recalled[:CONSTRAINTS_MAX])
     included = request.chosen.include_paths or (folders if request.with_scope else ())
     return PlanScope(included, request.chosen.exclude_paths, tuple(means), binding)
@@ -152,9 +195,9 @@ def recall_rules(task: str, files: Sequence[str], team: ProjectKnowledge) -> lis
     return [rule for rule in rules if rule.score >= RULE_SHARE * best]
 
 
-def _notes(change: ChangeSet, imports: Imports) -> str:
+def _notes(paths: Sequence[str], imports: Imports) -> str:
     """Describe which folders are touched, and which of them import which."""
-    groups = group_files([file.path for file in change.of("definition", "source")], imports)
+    groups = group_files(list(dict.fromkeys(paths)), imports)
     names = [folder_of(group.paths[0]) or "the top folder" for group in groups]
     touched = []
     for name, group in zip(names, groups, strict=True):
@@ -171,6 +214,8 @@ def _notes(change: ChangeSet, imports: Imports) -> str:
 EVIDENCE_MAX = 40
 FOCUS_MAX = 2
 """Tests or documents that a task about them is likely to change, when none of them is sure."""
+TESTS_NAMED = 3
+"""Test files that the testing strategy names."""
 CRITERION_PATHS_MAX = 3
 """Paths in the command of a criterion; of more, their first ones have to do."""
 FIRST_STEPS = 2
@@ -333,12 +378,12 @@ PLACES_MAX = 4
 """Places that a question offers."""
 
 
-def find_questions(task: str, change: ChangeSet, *, is_likely_right: bool) -> tuple[PlanQuestion, ...]:
+def find_questions(change: ChangeSet, *, is_likely_right: bool) -> tuple[PlanQuestion, ...]:
     """Find open questions, the most important first; ids count from q1.
 
     A plan that is not `is_likely_right` asks which of the best places is meant.
     """
-    open_points = [*_ask_about_names(change.references), *_ask_about_places(task, change, is_likely_right)]
+    open_points = [*_ask_about_names(change.references), *_ask_about_places(change, is_likely_right)]
     return tuple(
         PlanQuestion(id=f"q{number}", text=text, candidates=tuple(candidates[:CANDIDATES_MAX]))
         for number, (text, candidates) in enumerate(open_points[:QUESTIONS_MAX], 1)
@@ -355,8 +400,8 @@ def _ask_about_names(references: Sequence[PromptReference]) -> Iterator[tuple[st
             yield f"{name} was not found: is it new, or does it have another name?", [*reference.near]
 
 
-def _ask_about_places(task: str, change: ChangeSet, is_likely_right: bool) -> Iterator[tuple[str, list[str]]]:
-    """Ask about a task that says nothing, and about a ranking that is probably wrong."""
+def _ask_about_places(change: ChangeSet, is_likely_right: bool) -> Iterator[tuple[str, list[str]]]:
+    """Ask where a task belongs of which nothing is found, and about a ranking that is probably wrong."""
     ranked = sorted(change.files, key=lambda file: (file.path != change.best.path, file.path != change.leader))
     names, places = [], []
     for file in ranked[:PLACES_MAX]:
@@ -366,8 +411,6 @@ def _ask_about_places(task: str, change: ChangeSet, is_likely_right: bool) -> It
         places.append(f"{file.path}:{proof.line}{f' ({proof.symbol})' * bool(proof.symbol)}" if proof else file.path)
     if not change.files:
         yield "No file of this workspace matches the words of the task: where does it belong?", []
-    elif len(significant_words(task)) < 2:
-        yield "The task does not say what to change: which part, and what should it be like?", places
     elif not is_likely_right:
         text = f"{', '.join(names[:-1])} or {names[-1]}?" if len(names) > 1 else f"{names[0]}? If not, where?"
         yield f"Is the change in {text}", places
@@ -378,66 +421,28 @@ def _ask_about_places(task: str, change: ChangeSet, is_likely_right: bool) -> It
 RISKS_MAX = 8
 FILES_ASSESSED_MAX = 5
 """Main files that are asked about; a plan with more has its risks elsewhere."""
-HOT_MAX = 5
-"""Files that are hot: those that are changed most these days."""
-LONG_LINES = 300
-"""Churn alone is work, churn in a long file is where mistakes are made (churn x size predicts them best of what is
-cheap)."""
 IMPORTERS_MIN = 10
-AUTHORS_MIN = 4
-"""With this many authors, no one knows a file alone."""
-AUTHOR_COMMITS_MIN = 2
-"""A single commit does not make an author familiar with a file."""
-_ACCESS_WORDS = frozenset(
-    "auth authn authz authenticate authentication authorization authenticator login session password passwords secret "
-    "secrets token tokens crypt crypto cryptography permission permissions acl oauth oauth2 jwt csrf sso".split()
-)
 
 
-def find_risks(change: ChangeSet, sources: PlanSources) -> tuple[PlanRisk, ...]:
-    """Find risks in the data, the likeliest first."""
-    found = [
-        PlanRisk(
-            f"{file.path} is a migration: existing data has to survive",
-            "Write the reverse migration as well, and try both on a copy of real data.",
-            "high",
-        )
-        for file in change.of("migration")[:1]
-    ]
-    for file in change.main()[:FILES_ASSESSED_MAX]:
-        found += [*_file_risks(file, change, sources), *_history_risks(file.path, sources)]
+def find_risks(main: Sequence[str], sources: PlanSources, *, has_tests: bool) -> tuple[PlanRisk, ...]:
+    """Find risks in the data about the main files of a plan, the likeliest first."""
+    found: list[PlanRisk] = []
+    for path in main[:FILES_ASSESSED_MAX]:
+        found += _file_risks(path, sources, has_tests)
     return tuple(sorted(dict.fromkeys(found), key=lambda risk: LEVELS.index(risk.likelihood)))[:RISKS_MAX]
 
 
-def _file_risks(file: AffectedFile, change: ChangeSet, sources: PlanSources) -> Iterator[PlanRisk]:
+def _file_risks(path: str, sources: PlanSources, has_tests: bool) -> Iterator[PlanRisk]:
+    if relation_of(path) == "migration":
+        advice = "Write the reverse migration as well, and try both on a copy of real data."
+        yield PlanRisk(f"{path} is a migration: existing data has to survive", advice, "high")
     try:
-        importers = len(sources.code.symbols.importers(file.path))
+        importers = len(sources.code.symbols.importers(path))
     except CallError:
         importers = 0
     if importers >= IMPORTERS_MIN:
         advice = "Keep the names and arguments that others use, or change all of them in the same commit."
-        yield PlanRisk(f"{importers} files import {file.path}", advice)
-    if file.part in ("definition", "source") and not change.of("test"):
-        issue = f"no test is named after {file.path}, and none was found for the task"
+        yield PlanRisk(f"{importers} files import {path}", advice)
+    if not has_tests and not find_partners(path, sources.code.symbols.files_named):
+        issue = f"no test is named after {path}, and none was found for the task"
         yield PlanRisk(issue, "Write a test of its present behavior before you change it.", "high")
-    if not _ACCESS_WORDS.isdisjoint(part for word in split_words(file.path) for part in word.lower().split("_")):
-        advice = "Have another person review the change; test what must be refused."
-        yield PlanRisk(f"{file.path} controls access or contains secrets", advice)
-
-
-def _history_risks(path: str, sources: PlanSources) -> Iterator[PlanRisk]:
-    past = sources.team.history
-    record = past.record(path) if past else None
-    if past is None or record is None:
-        return
-    try:
-        lines = sources.code.symbols.outline(path).lines
-    except CallError:
-        lines = 0
-    if lines >= LONG_LINES and path in past.list_hot_files(HOT_MAX):
-        issue = f"{path} has {lines:,} lines and is among the files that change most ({record.commits} commits)"
-        yield PlanRisk(issue, "Keep the change small and merge it soon: others are changing the same file.")
-    authors = [name for name, commits in record.authors if commits >= AUTHOR_COMMITS_MIN]
-    if len(authors) >= AUTHORS_MIN:
-        issue = f"{len(authors)} people have changed {path} more than once"
-        yield PlanRisk(issue, f"Ask {authors[0]}, the most frequent author, before you change its behavior.", "low")

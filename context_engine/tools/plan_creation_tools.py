@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans import Plan, PlanResult
 
+CHARS_PER_BRIEF_TOKEN = 5
+"""Of a reply: a brief in it, with the schema beside it and as JSON writes it, leaves room for the plan."""
+
 
 @tool(touches="records", view="plan")
 def create_plan(
@@ -71,25 +74,26 @@ def create_plan(
     saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id)
     improved = SecondPassResult("host")
     factory = engine.plans.factory
+    chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
+    request = PlanRequest(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope)
     if draft is not None:
-        made = factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
+        made = factory.accept_draft(draft, saving, request, provenance="host", strict=strict)
     elif plan_id:
         raise InvalidArgument(
             "plan_id goes with a draft: it says which plan the draft replaces",
             suggestion="Send the draft too, or refine_plan to change the plan, or leave plan_id out.",
         )
     else:
-        chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
-        request = PlanRequest(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope)
         first = factory.create(request, saving)
         again = replace(saving, plan_id=first.plan.id if first.saved else "")
 
         def accept(draft: Any, *, save: bool) -> "PlanResult":
             kept = replace(again, auto=save and again.auto)
-            better = factory.accept_draft(draft, kept, provenance="model", task=first.plan.task)
-            return replace(better, base=first.base)
+            return factory.accept_draft(draft, kept, request, provenance="model", strict=False, base=first.base)
 
-        made, improved = _improve(engine, call, first, first.creation_pass(context_token_budget), assist, accept)
+        budget = min(context_token_budget, engine.settings.result_chars_max // CHARS_PER_BRIEF_TOKEN)
+        make_pass = partial(factory.creation_pass, first, budget)
+        made, improved = _improve(engine, call, first, make_pass, assist, accept)
     if format == "markdown":
         return _markdown_reply(made, improved, render_plan(made.plan))
     fields: dict[str, Any] = {}
@@ -108,7 +112,7 @@ def _improve(
     engine: "Engine",
     call: Call,
     made: "PlanResult",
-    second: "SecondPass",
+    make_pass: "Callable[[], SecondPass]",
     assist: str,
     accept: "Callable[..., PlanResult]",
 ) -> "tuple[PlanResult, SecondPassResult]":
@@ -116,6 +120,8 @@ def _improve(
 
     `accept` takes an answer of the model; it is tried without being saved first.
     """
+    if not engine.second_pass.is_wanted(assist):
+        return made, SecondPassResult()
 
     def check(draft: Any) -> str:
         try:
@@ -123,7 +129,7 @@ def _improve(
         except CallError as error:
             return error.message
 
-    improved = engine.second_pass.run(second, assist, check=check, cancel=call.cancel)
+    improved = engine.second_pass.run(make_pass(), assist, check=check, cancel=call.cancel)
     if improved.draft is None:
         return made, improved
     try:
@@ -247,7 +253,7 @@ def refine_plan(
     is_wanted = assist not in ("off", "auto") or bool(assist == "auto" and made.plan.open_feedback)
     if draft is None and made.is_accepted and is_wanted:
         accept = partial(_accept_operations, engine, made, force_reopen=force_reopen, auto_save=auto_save)
-        made, improved = _improve(engine, call, made, made.refinement_pass(focus_steps), assist, accept)
+        made, improved = _improve(engine, call, made, partial(made.refinement_pass, focus_steps), assist, accept)
     if format == "markdown":
         return _markdown_reply(made, improved, render_plan(made.plan), render_difference(made.found))
 
@@ -299,7 +305,6 @@ def _revision_row(made: "PlanResult") -> dict[str, Any]:
 def _next_of_revision(made: "PlanResult", improved: SecondPassResult, assist: str) -> Any:
     if not made.is_accepted:
         return "correct what errors name, and send it again"
-    if made.plan.open_feedback:
-        return improved.next or "open_feedback needs operations; assist: host returns a brief and their schema"
-    otherwise = describe_next(made.plan, None) if made.plan.open_questions else "view_progress, or load_plan for all"
+    is_open = made.plan.open_feedback or made.plan.open_questions
+    otherwise = describe_next(made.plan, None) if is_open else "view_progress, or load_plan for all"
     return choose_next(improved, assist, otherwise)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import msgspec
 
 from context_engine import timestamps
+from context_engine.context import parse_draft
 from context_engine.errors import NotIndexed
 from context_engine.plans import (
     LABEL_CHARS,
@@ -58,18 +59,22 @@ PlanFormat = Annotated[str, ChoiceArg("Rendering.", ("json", "markdown"))]
 
 @dataclass(frozen=True, slots=True)
 class PlanArgument(ArgumentType):
-    """A whole plan: an object, or JSON in a text. The parser reports what is wrong in it."""
+    """A whole plan: an object, or a text with JSON in it. The parser reports what is wrong in it."""
 
     SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "object"}
 
     def read(self, name: str, value: Any) -> Any:
-        """Return the value unchanged; an empty text means no plan."""
+        """Return the plan of a text, if it has one, else the value unchanged; an empty text means no plan."""
         if isinstance(value, str) and not value.strip():
             return None
         if not isinstance(value, str | Mapping):
             example = f'Write {name}: {{"goal": "...", "steps": [...]}}.'
             raise argument_error(name, "must be an object, or JSON in a text", example)
-        return value
+        try:
+            found = parse_draft(value) if isinstance(value, str) else value
+        except ValueError:
+            return value
+        return found if isinstance(found, Mapping) else value
 
 
 def which_step(number: int, uid: str) -> int | str:
@@ -189,6 +194,8 @@ def question_rows(plan: Plan) -> list[dict[str, Any]]:
 
 def describe_next(plan: Plan, execution: "Execution | None") -> str:
     """Return what to do next with a saved plan."""
+    if plan.open_feedback:
+        return "open_feedback needs operations: refine_plan, where assist: host returns a brief and their schema"
     if plan.open_questions:
         return "refine_plan with clarifications answers the questions; load_plan has the whole plan"
     if execution is None:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.context import ProjectKnowledge
 from context_engine.history import predict_changes
+from context_engine.index import role_of
 from context_engine.plans.changeset import PlanRequest, PlanSources
-from context_engine.plans.plan_draft import PlanDraft, draft_plan
+from context_engine.plans.plan_draft import FIRST_STEPS, LIKELY_TITLE, PlanDraft, draft_plan
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import FILE, K, by_words, mirrors, ranked, recall
 
@@ -76,14 +77,19 @@ def row_of(name: str, question: Question) -> Row:
     wide = draft_plan(PlanRequest(question.commit.subject, files_max=K), sources(question))
     seconds = time.perf_counter() - began
     usual = draft_plan(PlanRequest(question.commit.subject), sources(question))
-    sure = [each.path for each in usual.change.files if usual.change.insists_on(each)]
+    sure = [each for each in usual.change.files if usual.change.insists_on(each)]
+    first = [step for step in usual.plan.steps[:FIRST_STEPS] if not step.title.startswith(LIKELY_TITLE)]
     return {
         "repository": name,
         "subject": question.commit.subject,
         "files": sorted(question.files),
         "plan": in_order(wide),
         "usual": in_order(usual),
-        "sure": sure,
+        "sure": [each.path for each in sure],
+        "must": sorted(each.path for each in sure if each.part != "test"),
+        "must tests": sorted(each.path for each in sure if each.part == "test"),
+        "tests": sorted(path for path in question.files if role_of(path, "code") == "test"),
+        "first": sorted({path for step in first for path in step.files_to_modify}),
         "BM25": ranked(question, by_words(question, FILE)),
         "status": usual.status,
         "steps": len(usual.plan.steps),
@@ -125,8 +131,9 @@ def shown(question: Question, row: Row) -> str:
 def table(rows: Sequence[Row]) -> str:
     """The figures of each repository and of all."""
     names = [*dict.fromkeys(row["repository"] for row in rows)]
-    head = f"| | tasks | BM25 R@{K} | plan R@{K} | plan of {DEFAULT} files | certain steps: recall | precision | asks first | median s |"
-    lines = [head, "| --- " * 9 + "|"]
+    systems = f"BM25 R@{K} | plan R@{K} | plan of {DEFAULT} files | certain steps: recall | precision"
+    steps = "must-files: precision | recall | must-tests: precision | recall | ready is right"
+    lines = [f"| | tasks | {systems} | {steps} | asks first | median s |", "| --- " * 14 + "|"]
     for name in [*names, "all"]:
         own = [row for row in rows if name in (row["repository"], "all")]
         label = f"**{name}**" if name == "all" else name
@@ -145,9 +152,26 @@ def figures(rows: Sequence[Row]) -> list[str]:
     return [
         *(f"{figure:.3f}" for figure in systems),
         f"{statistics.mean(precise):.3f}",
+        *pooled([(row["must"], set(row["files"]) - set(row["tests"])) for row in rows]),
+        *pooled([(row["must tests"], row["tests"]) for row in rows]),
+        share([not set(row["first"]).isdisjoint(row["files"]) for row in rows if row["status"] == "ready"]),
         f"{asking:.0%}",
         f"{seconds:.2f}",
     ]
+
+
+def pooled(pairs: Sequence[tuple[Collection[str], Collection[str]]]) -> list[str]:
+    """Precision and recall of what was named, over all tasks at once.
+
+    >>> pooled([({"a", "b"}, {"b"}), ((), {"c"})])
+    ['0.50', '0.50']
+    """
+    right = sum(len({*named} & {*changed}) for named, changed in pairs)
+    return [f"{right / max(1, sum(len(pair[at]) for pair in pairs)):.2f}" for at in (0, 1)]
+
+
+def share(outcomes: Sequence[bool]) -> str:
+    return f"{sum(outcomes)}/{len(outcomes)}"
 
 
 def precision(row: Mapping[str, Any]) -> float:

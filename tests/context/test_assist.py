@@ -40,7 +40,9 @@ class Stand:
         self.asked = 0
         self.is_closed = False
 
-    def fill(self, brief: str, schema: Any, check: Check, cancel: threading.Event | None = None) -> ModelDraft:
+    def fill(
+        self, brief: str, schema: Any, check: Check, cancel: threading.Event | None = None, **_: Any
+    ) -> ModelDraft:
         self.asked += 1
         assert (brief, schema, check({})) == (SECOND.brief, SECOND.schema, "")
         return self.answer
@@ -146,7 +148,9 @@ def test_a_value_and_the_same_value_as_text_are_the_same_draft(value: Any) -> No
     schema = {"type": ["object", "array", "null", "boolean", "integer"]}
     if not isinstance(value, str):
         assert accept_draft(json.dumps(value), schema) == accept_draft(value, schema) == value
-        assert accept_draft(f"```json\n{json.dumps(value, indent=1)}\n```", schema) == value
+    if isinstance(value, dict | list):
+        for prose in ("```json\n{}\n```", "Sure [as asked]: {} I hope {{it}} helps", "<think>{{a}} or []</think> {}"):
+            assert accept_draft(prose.format(json.dumps(value, indent=1)), schema) == value
     assert compute_draft_id(value) == compute_draft_id(json.loads(json.dumps(value)))
 
 
@@ -165,9 +169,11 @@ def test_a_fault_is_told_with_its_place_and_at_a_readable_length(draft: Any, sai
     assert said in told and len(told) < 600
 
 
-@pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', "", "[" * 100_000, "```\n```", "hello {}"])
+@pytest.mark.parametrize(
+    "text", ["NaN", '{"a": Infinity}', "", "[" * 100_000, "```\n```", "hello {you}", '{"a": [{"b": 1}], ']
+)
 def test_what_is_no_json_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"Expecting|nested|not JSON"):
+    with pytest.raises(ValueError, match=r"Expecting|nested|not JSON|property name"):
         parse_draft(text)
 
 

@@ -86,6 +86,6 @@ def test_the_question_names_the_places_the_best_hit_first() -> None:
     proofs = (PlanEvidence("search", path, line, symbol, 1.0) for path, symbol, line in places)
     files = tuple(AffectedFile(proof.path, "source", 1.0, (proof,)) for proof in proofs)
     change = ChangeSet(files, (), "fresh", leader="a.py", best=BestHit("b.py", 5.0))
-    (question,) = find_questions("Shorten the visits", change, is_likely_right=False)
+    (question,) = find_questions(change, is_likely_right=False)
     assert question.text == "Is the change in `Store.read` (b.py), `f` (a.py), c.py or `t` (tests/t.py)?"
     assert question.candidates == ("b.py:9 (Store.read)", "a.py:3 (f)", "c.py", "tests/t.py:1 (t)")

@@ -134,7 +134,7 @@ class Filled:
         self.wrong: list[str] = []
         self.schemas: list[Any] = []
 
-    def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> ModelDraft:
+    def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None, **_: Any) -> ModelDraft:
         self.asked.append(brief)
         self.schemas.append(schema)
         for draft in self.drafts:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from context_engine.context.assist import SecondPassRunner
+from context_engine.context.llm_endpoint import ChatModel
 from context_engine.engine import Engine
 from context_engine.errors import (
     AccessDenied,
@@ -27,6 +29,8 @@ from context_engine.tools.edit_tools import undo_edit
 from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.plan_step_tools import execute_plan
 from context_engine.tools.tool import Call, Tool
+from tests.support.chatting import MODEL, model_that_says
+from tests.support.endpoints import Reply as EndpointReply
 from tests.support.engines import indexed
 from tests.support.planned import detailed, with_model
 from tests.support.trees import git, repository
@@ -163,6 +167,87 @@ def test_a_model_makes_a_plan_better_if_what_it_says_is_true(shop: Engine, monke
     assert made["planning_context"]["files_considered"]
 
 
+RIGHT = {
+    "goal": "Round up",
+    "steps": [
+        {"title": "Round up in tax", "files_to_modify": ["shop/prices.py"], "priority": "high"},
+        {"title": "Test it", "files_to_modify": ["tests/test_prices.py"], "depends_on": [1], "priority": "low"},
+    ],
+}
+HALF_RIGHT = {
+    "goal": "Round up",
+    "steps": [
+        {"title": "Round up in tax", "files_to_modify": ["shop/price.py", "shop/prices.py"], "priority": "high"},
+        {"title": "Ask the bank", "files_to_modify": ["shop/bank.py"], "depends_on": [1]},
+        {"title": "Test it", "files_to_modify": ["tests/test_prices.py"], "depends_on": [2, 9], "priority": "low"},
+    ],
+}
+REFUSED = ["steps[0]: step 1 changes shop/price.py", "steps[1]: step 2 changes shop/bank.py", "steps[1]: none of its"]
+
+
+def with_endpoint(engine: Engine, monkeypatch: pytest.MonkeyPatch, address: str, wait_s: float = 20) -> None:
+    monkeypatch.setattr(engine, "second_pass", SecondPassRunner(ChatModel(address, MODEL, wait_s=wait_s)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        (json.dumps(RIGHT), []),
+        (f"Here is the plan:\n```json\n{json.dumps(RIGHT, indent=2)}\n```\nShall I start [now]?", []),
+        (f"<think>{{}} first?</think>The plan is {json.dumps(RIGHT)}, as {{you}} asked.", []),
+        (json.dumps(HALF_RIGHT), REFUSED),
+    ],
+    ids=["right", "fenced", "prose", "half-right"],
+)
+def test_what_is_right_of_an_answer_of_a_model_or_an_agent_is_kept_and_completed(
+    shop: Engine, monkeypatch: pytest.MonkeyPatch, answer: str, refused: list[str]
+) -> None:
+    asked = {"task": "Fix `tax`: it must round up", "generate_diagrams": True}
+    with model_that_says(answer) as server:
+        with_endpoint(shop, monkeypatch, server.address)
+        by_model = plan(shop, **asked, assist="model")
+        (question,) = server.asked
+        shop.second_pass.close()
+    by_agent = plan(shop, **asked, draft=answer, strict=False)
+    assert "def tax(sum):\n    return sum // 5" in question.body["messages"][1]["content"]
+    for made, author in ((by_model, "model"), (by_agent, "host")):
+        drafted = made["plan"]
+        assert (made["ok"], drafted["provenance"]) == (True, author)
+        assert [(step["title"], step["files_to_modify"], step["depends_on"]) for step in drafted["steps"]] == [
+            ("Round up in tax", ["shop/prices.py"], []),
+            ("Test it", ["tests/test_prices.py"], [1]),
+        ]
+        found = [f"{item['place']}: {item['reason']}" for item in made.get("rejected", [])]
+        assert [reason[: len(start)] for reason, start in zip(found, refused, strict=True)] == refused
+        assert drafted["scope"]["included"] == ["shop", "tests"]
+        assert [part["steps_included"] for part in drafted["milestones"]] == [[1], [2]]
+        assert drafted["architecture"]["notes"].startswith("Touches shop")
+        assert "Test it" in drafted["architecture"]["diagrams"][0]["mermaid"]
+        assert "tests/test_prices.py, run by make test" in drafted["testing_strategy"]["unit"]
+        assert drafted["confidence_score"] >= 0.7
+
+
+def test_confidence_is_that_of_the_steps_that_were_accepted(shop: Engine) -> None:
+    beside = steps({"files_to_modify": ["Makefile"]})
+    likely = steps({"files_to_modify": ["shop/prices.py"]})
+    asked = {"task": "Fix `tax`: it must round up"}
+    scores = [plan(shop, **asked, draft=draft)["plan"]["confidence_score"] for draft in (beside, likely)]
+    assert scores[0] < 0.5 < scores[1]
+
+
+@pytest.mark.parametrize("trouble", ["slow", "dead"])
+def test_a_model_that_does_not_answer_leaves_the_plan_and_offers_the_next_step(
+    shop: Engine, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    with model_that_says(EndpointReply(hang=True)) as server:
+        with_endpoint(shop, monkeypatch, server.address if trouble == "slow" else "http://127.0.0.1:1", wait_s=1)
+        made = plan(shop, task="Fix tax: it must round up")
+        shop.second_pass.close()
+    assert (made["ok"], made["plan"]["version"], made["plan"]["provenance"]) == (True, 1, "core")
+    assert made["warnings"]
+    assert "def tax(sum):" in made["next"]["brief"]
+
+
 def test_a_model_that_fails_costs_a_warning_and_nothing_else(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     with_model(shop, monkeypatch, steps({"files_to_modify": ["shop/nowhere.py"]}))
     made = plan(shop, task="Fix tax: it must round up")
@@ -247,7 +332,12 @@ def test_a_brief_and_a_schema_come_only_to_a_caller_that_asks_for_them(shop: Eng
         if is_sent:
             assert way_on["arguments_template"]["plan_id"] == json.loads(reply)["plan_id"]
             assert "shop/prices.py" in way_on["brief"]
-            assert estimate_tokens(way_on["brief"]) <= 2_000
+            assert "def tax(sum):" in way_on["brief"]
+            assert estimate_tokens(way_on["brief"]) <= 8_000
+            small = create_plan.call(
+                shop, {"task": "Let tax round up", "assist": assist, "context_token_budget": 300}, Call()
+            )
+            assert estimate_tokens(json.loads(small.text)["next"]["brief"]) <= 300
 
 
 def test_a_plan_of_very_many_files_still_fits_a_reply(tmp_path: Path) -> None:
