@@ -21,7 +21,7 @@ SERVERS = ("ctx", "peer")
 INSTRUCTIONS_BEGIN = 30
 """Characters by which the instructions are found: clients cut them at different lengths."""
 _HOOK_BEGIN = re.compile(
-    r"ctx found code for this request|To find code, ask |ctx on these matches:|ctx on this edit of|ctx: for this request most likely"
+    r"ctx on this request|To find code, ask |ctx on these matches:|ctx on this edit of|ctx: for this request most likely"
 )
 _HOOK_END = re.compile(r"</system-reminder>|</hook_context>|\n\n# Environment\n|\Z")
 

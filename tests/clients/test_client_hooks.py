@@ -37,11 +37,11 @@ def asked(agent: Agent, place: Place, prompt: str, *more: str) -> str:
 def test_the_model_is_shown_the_code_for_a_prompt_and_the_brief_of_the_repository(name: str, place: Place) -> None:
     more = ("--dangerously-bypass-hook-trust",) if name == "codex" else ()
     shown = asked(AGENTS[name], place, PROMPT, *more)
-    assert f"ctx found code for this request ({QUOTED_FROM_REPOSITORY})" in shown
+    assert f"ctx on this request ({QUOTED_FROM_REPOSITORY})" in shown
     assert "till/auth.py" in shown
-    assert "This repository: " in shown
+    assert "To find code, ask the tools of ctx" in shown
 
 
 @pytest.mark.parametrize("name", ["claude", "gemini", "opencode"])
 def test_the_model_is_shown_no_code_for_chat(name: str, place: Place) -> None:
-    assert "ctx found code" not in asked(AGENTS[name], place, CHAT)
+    assert "ctx on this request" not in asked(AGENTS[name], place, CHAT)

@@ -162,7 +162,7 @@ def test_the_list_of_the_server_is_counted_apart_from_the_tools_of_each_client(t
 
 
 def test_the_parts_of_a_request_add_up_to_all_of_it() -> None:
-    given = "ctx found code for this request: a.py:1-2"
+    given = "ctx on this request: a.py:1-2"
     instructions, guidance = "Finds code in this repository. More of it.", "Ask ctx first."
     said = f"Rules: {guidance}\n{instructions[:35]}\nUserPromptSubmit: {given}\n</system-reminder>\nFix it."
     body = {"system": said, "tools": [TOOL], "messages": ["def f(): ..."]}
