@@ -11,15 +11,13 @@ from context_engine.index import StoredOutline, StoredSymbol, role_of, term_hash
 from context_engine.model import CHUNK_KINDS, Edge
 from context_engine.references.indirect_symbols import find_constructor_uses
 from context_engine.references.reference_finder import SymbolUse
-from context_engine.references.symbol_graph import CLASS_LIKE, FILES_PARSED_MAX, SymbolDefinition, SymbolGraph
+from context_engine.references.symbol_graph import CALLABLE, CLASS_LIKE, FILES_PARSED_MAX, SymbolDefinition, SymbolGraph
 from context_engine.repo import is_sensitive, path_of_listing
 from context_engine.text import LineSpan, compound_term, expand_words, unique
 
 EVIDENCE_CHARS_MAX = 160
 DEFINITIONS_FOLLOWED_MAX = 5
 """Definitions of one name whose callees are listed."""
-FOLLOWED = frozenset({"function", "method", "constructor", "macro"})
-"""Kinds whose own uses are the next step: what happens in them happens where they are called."""
 CERTAINTIES = ("exact", "likely", "possible")
 USED = frozenset({"call", "type", "read"})
 IMPACT_STEPS = 20
@@ -100,7 +98,7 @@ class GraphTraversal:
                 is_test = role_of(uses[0].path, "code") == "test"
                 shown += not is_test
                 around = self._graph.definition_around(uses[0]) if not is_test and uses[0].source else None
-                following += [around] if around is not None and around.kind in FOLLOWED else []
+                following += [around] if around is not None and around.kind in CALLABLE else []
             if len(following) > IMPACT_WIDTH:
                 self._notes.append(f"level {depth + 1} follows the {IMPACT_WIDTH} definitions with the most uses")
             wave = following[:IMPACT_WIDTH]
@@ -167,7 +165,7 @@ class GraphTraversal:
                 if use.source and use.certainty != "possible" and (use.path, use.source) not in seen:
                     seen.add((use.path, use.source))
                     around = self._graph.definition_around(use)
-                    following += [around] if around is not None and around.kind in FOLLOWED else []
+                    following += [around] if around is not None and around.kind in CALLABLE else []
             wave = following
             if not wave or len(self._edges) > self._limit:
                 return

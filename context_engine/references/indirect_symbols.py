@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from context_engine.languages import SyntaxFile, SyntaxNode, child_of
 from context_engine.references.reference_finder import SymbolUse
-from context_engine.references.symbol_graph import CLASS_LIKE, SymbolDefinition, SymbolGraph
+from context_engine.references.symbol_graph import CALLABLE, CLASS_LIKE, SymbolDefinition, SymbolGraph
 from context_engine.text import LineSpan, dotted_name
 
 FILES_MAX = 100
@@ -23,7 +23,6 @@ SUPER_CALLS = {
 }
 """Resolution style -> the word, the node that calls it, and the field where it is."""
 OBJECTS = ("pair", "object", "assignment_expression", "variable_declarator", "export_statement")
-CALLABLE = ("function", "method", "constructor")
 
 
 def find_symbols(graph: SymbolGraph, pattern: str) -> tuple[list[SymbolDefinition], list[str]]:

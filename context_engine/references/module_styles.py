@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NOWHERE, NameBinding, SyntaxFile, SyntaxNode, child_of
-from context_engine.references.nodes import NO_NODE, around, get
+from context_engine.references.nodes import NO_NODE, ancestors, around, get
 from context_engine.references.values import HiddenUse, Meaning, NamePlace, NameUsage, Value, Values
+from context_engine.text import unique
 
 if TYPE_CHECKING:
     from context_engine.references.resolver import Resolver
@@ -141,6 +143,27 @@ class ModuleStyle:
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
         """Return the definitions of a name in a module; None if they cannot be known."""
         return None
+
+    def local_names(self, file: SyntaxFile, name: str) -> list[str]:
+        """Return a name, and the others that a file gives to what it imports or takes by that name."""
+        found = [name]
+        for node in file.find(name):
+            for outer in islice(ancestors(node), 3):
+                if outer.type == "alias":  # the name before, in Ruby
+                    break
+                alias = get(outer, "alias") or (get(outer, "value") if outer.type == "pair_pattern" else NO_NODE)
+                if not alias and "import" in file.roles.get(outer.type, {}):
+                    alias = get(outer, "name") or get(outer, "$")
+                found += [file.text(alias)] if file.is_identifier(alias) else []
+        return unique(found)
+
+    def passed_names(self, file: SyntaxFile, node: SyntaxNode) -> list[str]:
+        """Return the other names under which files can take from this one what an identifier means."""
+        return []
+
+    def find_takers(self, file: SyntaxFile, name: str) -> Sequence[str]:
+        """Return the files that may take something from a file under a name."""
+        return self.project.holding(name)
 
     # -- classes and their members --
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode
 from context_engine.references.languages.go_interfaces import InterfaceMatcher
-from context_engine.references.nodes import covers, get, up
+from context_engine.references.nodes import NO_NODE, covers, get, up
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.resolver import Resolver
 from context_engine.references.values import SCIP, UNKNOWN, Certainty, Meaning, NamePlace
 
-ALIASES_MAX = 20
-"""Other names that imports give to one definition."""
+_DOTTED_NAME = re.compile(r"[\w$.:\\]+")
+PASSING_FILES_MAX = 100
+"""Files in which another name of a definition is looked for; more have it by chance."""
 
 
 class SymbolUse(NamedTuple):
@@ -77,21 +79,44 @@ class ReferenceFinder:
     ) -> list[SymbolUse]:
         """Return the uses of definitions of one name in some files, each at most once, by file and place.
 
-        `only_bases`: those where a class names its base.
+        `only_bases`: those where a class names its base. A file may pass a definition on under another name: that one
+        is followed into the files that can take it.
         """
         given = frozenset(targets)
         target = self._target(name, given | self.find_joined(targets))
         found: dict[tuple[str, int], SymbolUse] = {}
-        for file in filter(None, map(self._project.read, paths)):
-            words = self._names_in(file, name)
+        searched = [(name, path) for path in paths]
+        seen = set(searched)
+        for looked_up, path in searched:  # it grows
+            file = self._project.read(path)
+            if file is None:
+                continue
+            style = self.resolver.style(file)
+            words = style.local_names(file, looked_up)
             for use in (use for word in words for use in self._uses_of(file, word, target, only_bases=only_bases)):
-                if NamePlace(use.path, use.start) not in given:
-                    found.setdefault((use.path, use.start), use)
-            judged = {node.start_byte for word in words for node in file.find(word)}
+                is_sure = looked_up == name or use.certainty == "exact"
+                if is_sure and NamePlace(path, use.start) not in given:
+                    found.setdefault((path, use.start), use)
+            nodes = [node for word in words for node in file.find(word)]
+            judged = {node.start_byte for node in nodes}
             for use in self._find_edges(file, given):
                 if use.start not in judged:
-                    found.setdefault((use.path, use.start), use)
+                    found.setdefault((path, use.start), use)
+            for passed in self._passed_names(file, nodes, target.places):
+                takers = () if passed == name else style.find_takers(file, passed)
+                further = [(passed, taker) for taker in takers[:PASSING_FILES_MAX]]
+                searched += [one for one in further if one not in seen]
+                seen.update(further)
         return sorted(found.values())
+
+    def _passed_names(
+        self, file: SyntaxFile, nodes: Iterable[SyntaxNode], places: frozenset[NamePlace]
+    ) -> Iterator[str]:
+        """Yield the names under which a file passes on what some of its names mean, if that is at one of the places."""
+        for node in nodes:
+            passed = self.resolver.style(file).passed_names(file, node)
+            if passed and not places.isdisjoint(self.meaning(file, node).places):
+                yield from passed
 
     def _find_edges(self, file: SyntaxFile, targets: frozenset[NamePlace]) -> Iterator[SymbolUse]:
         """Yield the uses in a file that other tools know, under whatever name."""
@@ -205,27 +230,26 @@ class ReferenceFinder:
                     return values[0].place if values else None
         return None
 
+    def alias_at(self, path: str, start: int) -> tuple[str, NamePlace] | None:
+        """Return a name that is bound to what a use at an offset means, and its place: `type B = A`, `{ go: run }`."""
+        file = self._project.read(path)
+        at = file.node_at(start, start + 1) if file is not None else None
+        if file is None or at is None:
+            return None
+        while up(at).end_byte == at.end_byte and _DOTTED_NAME.fullmatch(file.text(up(at))):
+            at = up(at)
+        for role in ("alias", "variable"):
+            fields = file.role_fields(up(at), role) or ()
+            name = get(up(at), fields[0]) if fields and get(up(at), fields[-1]) == at else NO_NODE
+            if file.is_identifier(name) and self._is_outer(file, file.scope_at(name.start_byte)):
+                return file.text(name), NamePlace(path, name.start_byte)
+        return None
+
     def _find_base_spans(self, file: SyntaxFile) -> list[tuple[int, int]]:
         """Return where the classes of a file name their bases."""
         classes = [scope for scope in file.scopes[1:] if scope.role in ("class", "extends")]
         nodes = [node for scope in classes for node in self.resolver.style(file).base_nodes(file, scope.node)]
         return [(node.start_byte, node.end_byte) for node in nodes]
-
-    def _names_in(self, file: SyntaxFile, name: str) -> list[str]:
-        """Return the name and the others that the imports of a file give to its definitions."""
-        names = [name]
-        for node in file.find(name):
-            outer = node.parent
-            for _ in range(3):
-                if outer is None or len(names) > ALIASES_MAX:
-                    break
-                alias = outer.child_by_field_name("alias")
-                if outer.type == "alias":  # the name before, in Ruby
-                    break
-                if alias is not None and file.is_identifier(alias) and file.text(alias) not in names:
-                    names.append(file.text(alias))
-                outer = outer.parent
-        return names
 
     def _uses_of(
         self, file: SyntaxFile, word: str, target: _Target, *, only_bases: bool = False

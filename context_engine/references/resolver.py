@@ -71,7 +71,7 @@ class Resolver:
 
     def visible_meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning:
         """Return the definitions that a plain name means."""
-        return self._name_meaning(file, file.text(node), node.start_byte)
+        return self.name_meaning(file, file.text(node), node.start_byte)
 
     def _member_meaning(self, file: SyntaxFile, holder: SyntaxNode, node: SyntaxNode) -> Meaning:
         values, style = self.values(file, holder), self.style(file)
@@ -90,7 +90,8 @@ class Resolver:
                 return Meaning(tuple(found), is_known=True, is_member=True)
         return Meaning(is_known=True, is_member=True)
 
-    def _name_meaning(self, file: SyntaxFile, name: str, offset: int) -> Meaning:
+    def name_meaning(self, file: SyntaxFile, name: str, offset: int) -> Meaning:
+        """Return the definitions that a name without an owner means at an offset."""
         places: list[NamePlace] = []
         is_known = True
         bindings = self.visible_bindings(file, name, offset)

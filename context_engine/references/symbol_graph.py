@@ -40,6 +40,7 @@ SUBCLASSES_DEPTH = 5
 """Levels of classes below a class that are looked at."""
 LOWERED_TO_ASCII = ("\u212a".encode(), "\u0130".encode())
 """The only other letters that are ASCII in small letters: the sign of Kelvin, and the Turkish capital i with a dot."""
+CALLABLE = frozenset({"function", "method", "constructor", "macro"})
 CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait", "type"})
 
 
@@ -162,6 +163,8 @@ class SymbolGraph:
             paths = [self.snapshot.paths[file] for file in files[:files_max]]
             found += self.uses_in_files(own, paths)
             found += self._uses_through_interfaces(own, paths)
+            if own[0].kind in CLASS_LIKE | CALLABLE:
+                found += self._uses_through_aliases([use for use in found if use.target == name])
             files_max = max(0, files_max - len(files))
         return sorted(found, key=lambda use: (use.path, use.line, use.column)), truncated
 
@@ -178,6 +181,23 @@ class SymbolGraph:
                 uses = self.uses_in_files([method], paths)
                 sure = [use for use in uses if use.kind != "definition" and use.certainty != "possible"]
                 found += [use._replace(via=method.qualified) for use in sure]
+        return found
+
+    def _uses_through_aliases(self, uses: Sequence[SymbolUse]) -> list[SymbolUse]:
+        """Return the uses of names that are bound to what some uses mean, and of those that are bound to these."""
+        waiting = [use for use in uses if use.certainty == "exact" and use.kind in ("read", "type")]
+        found: list[SymbolUse] = []
+        seen: set[NamePlace] = set()
+        for use in waiting:  # it grows
+            name, place = self.finder.alias_at(use.path, use.start) or ("", None)
+            if place is None or place in seen:
+                continue
+            seen.add(place)
+            paths = self.files_alike(use.path, self.paths_with_word(name)[:FILES_PARSED_MAX], name)
+            known = self.finder.find(name, [place], paths)
+            further = [one._replace(via=name) for one in known if one.certainty == "exact" and one.kind != "definition"]
+            found += [self._as_use_of(use.target, one) for one in further]
+            waiting += further
         return found
 
     def uses_in_files(self, defined: Sequence[SymbolDefinition], paths: Sequence[str]) -> list[SymbolUse]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
@@ -20,6 +20,7 @@ from context_engine.references.languages.javascript_packages import WorkspaceMod
 from context_engine.references.module_styles import ModuleStyle, places_of
 from context_engine.references.nodes import NO_NODE, beyond, children, get, has, up
 from context_engine.references.values import EXTERNAL, Meaning, NamePlace, Value, Values
+from context_engine.text import unique
 
 if TYPE_CHECKING:
     from context_engine.references.resolver import Resolver
@@ -30,6 +31,9 @@ WHOLE = "*"
 DEFAULT = "default"
 ASSIGNED = "="
 """The name of an import that takes what `export =` or `module.exports =` gives."""
+EXPORTS = ("exports", "module.exports")
+MAIN_NAMES = ("index", "main", "src", "lib", "dist")
+"""Names of files and folders that an import leaves out."""
 OVER_ELEMENTS = frozenset("forEach map filter find findIndex findLast some every flatMap sort".split())
 """Methods of arrays, sets and maps that call a function with an element."""
 
@@ -68,7 +72,7 @@ class JavaScriptStyle(ModuleStyle):
     def is_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a definition is looked up in a class; what is assigned to `exports` is one of a module."""
         holder = get(binding.node, "^object") if binding.role == "attribute" else NO_NODE
-        return super().is_member(file, binding) and file.text(holder) not in ("exports", "module.exports")
+        return super().is_member(file, binding) and file.text(holder) not in EXPORTS
 
     def imported_places(self, file: SyntaxFile, binding: NameBinding) -> list[NamePlace] | None:
         """Return the definitions that an imported name means."""
@@ -90,6 +94,7 @@ class JavaScriptStyle(ModuleStyle):
         found = self.resolver.place_values(self._find_exported(file, source, ASSIGNED if name == WHOLE else name))
         if not found and name in (DEFAULT, ASSIGNED, WHOLE):
             found = self._default_values(module)
+        found = found or self.submodule(module, name)
         is_whole = name in (WHOLE, ASSIGNED) or (name == DEFAULT and not found and self._is_common(module))
         return (*found, module) if is_whole else found
 
@@ -112,6 +117,39 @@ class JavaScriptStyle(ModuleStyle):
         file = self.project.read(module.place.path)
         return file is not None and b"exports." in file.data and not _default_nodes(file)
 
+    def passed_names(self, file: SyntaxFile, node: SyntaxNode) -> list[str]:
+        """Return the other names under which a module exports something, `default` for all that it exports."""
+        outer = up(node)
+        if outer.type == "export_specifier":
+            return [file.text(get(outer, "alias") or get(outer, "name"))]
+        found: list[str] = []
+        while outer.type == "assignment_expression":
+            target = get(outer, "left")
+            if file.text(get(target, "object")) in EXPORTS:
+                found.append(file.text(get(target, "property")))
+            outer = up(outer)
+        named = up(node) if get(node, "<", "name") == node else node
+        return found + [DEFAULT] * (named in (*_default_nodes(file), *_assigned_nodes(file)))
+
+    def local_names(self, file: SyntaxFile, name: str) -> list[str]:
+        """Return a name, and the others that a file gives to it; for `default` those of whole modules."""
+        found = super().local_names(file, name)
+        if name == DEFAULT:
+            clauses = [get(one, "@import_clause", ".") for one in children(file.root, "import_statement")]
+            calls = [get(word, "<call_expression") for word in file.find("require")]
+            given = [get(up(call) if up(call).type == "await_expression" else call, "<", "name") for call in calls]
+            found += [file.text(one) for one in (*clauses, *given) if file.is_identifier(one)]
+        return unique(found)
+
+    def find_takers(self, file: SyntaxFile, name: str) -> Sequence[str]:
+        """Return the files that may take something from a module under a name, or all that may import it."""
+        if name != DEFAULT:
+            return super().find_takers(file, name)
+        parts = [part.partition(".")[0] for part in file.path.split("/")]
+        while len(parts) > 1 and parts[-1] in MAIN_NAMES:
+            parts.pop()
+        return super().find_takers(file, parts[-1])
+
     # -- exports --
 
     def module_member(self, module: Value, name: str, seen: set[str]) -> list[NamePlace] | None:
@@ -124,7 +162,8 @@ class JavaScriptStyle(ModuleStyle):
             return self._default(file, seen, name)
         found = self._find_specified(file, name, seen, file.root)
         if not found:
-            found = places_of(file, (one for one in file.bindings_in(name, 0) if not self.is_import(file, one)))
+            bound = [one for one in file.bindings_in(name, 0) if one.statement.type != "function_expression"]
+            found = places_of(file, (one for one in bound if not self.is_import(file, one)))
         for source in _star_sources(file) if not found else ():
             found = found or self._find_exported(file, source, name, seen)
         if not found:
@@ -132,6 +171,22 @@ class JavaScriptStyle(ModuleStyle):
         if not found and b"export =" in file.data:  # the module is a class or a namespace
             found = self.member_places(self.resolver.place_values(self._default(file, set(), ASSIGNED)), name)
         return list(dict.fromkeys(found)) or (None if b"exports" in file.data else [])
+
+    def submodule(self, module: Value, name: str) -> Values:
+        """Return the module that another exports whole under a name."""
+        file = self.project.read(module.place.path)
+        if file is None:
+            return ()
+        found: list[Value] = []
+        for node in file.find(name):
+            whole, specifier = get(node, "<namespace_export"), get(node, "<export_specifier")
+            source = _unquote(file, get(whole or get(specifier, "<"), "<", "source"))
+            other = self._module(file, source) if source else None
+            if other is not None:
+                found += [other] if whole else self.submodule(other, file.text(get(specifier, "name")))
+            elif specifier and (get(specifier, "alias") or node) == node:
+                found += self.resolver.name_values(file, file.text(get(specifier, "name")), node.start_byte)
+        return tuple(one for one in found if one.kind == "module")
 
     def _find_specified(self, file: SyntaxFile, name: str, seen: set[str], holder: SyntaxNode) -> list[NamePlace]:
         """Return the definitions of a name that an `export { ... }` lists in a file or a namespace."""

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
 from context_engine.references.module_styles import ModuleStyle, places_of
-from context_engine.references.nodes import ancestors, beyond, children, covers, get, up
-from context_engine.references.values import EXTERNAL, Meaning, NamePlace, Value, Values
+from context_engine.references.nodes import NO_NODE, ancestors, around, beyond, children, covers, get, up
+from context_engine.references.values import EXTERNAL, HiddenUse, Meaning, NamePlace, Value, Values
 
 if TYPE_CHECKING:
     from context_engine.references.symbol_graph import SymbolDefinition
 
 STDLIB = frozenset(sys.stdlib_module_names)
 _STAR = re.compile(rb"^from\s+([.\w]+)\s+import\s+\*", re.MULTILINE)
+_OWNER = re.compile(rb"([\w.]{1,100})\.$")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 PROPERTIES = ("property", "cached_property", "getter", "setter", "deleter")
 PACKAGE_FILES = ("__init__.py", "__init__.pyi")
@@ -73,6 +74,11 @@ class PythonStyle(ModuleStyle):
         if places:
             return self.resolver.place_values(places)
         return self.submodule(module, name) or ((EXTERNAL,) if places is not None else ())
+
+    def passed_names(self, file: SyntaxFile, node: SyntaxNode) -> list[str]:
+        """Return the name behind `as` in an import, which other modules can import as well."""
+        alias = get(node, "<", "<aliased_import", "alias")
+        return [file.text(alias)] if alias else []
 
     def _module(self, file: SyntaxFile, target: str) -> Value | None:
         """Return the module of an import; None if it is not in this project."""
@@ -146,6 +152,23 @@ class PythonStyle(ModuleStyle):
         inside = [one for one in ancestors(node) if one.type == "aliased_import"]
         bound = file.binding_of(get(inside[-1], "alias")) if inside else None
         return Meaning(tuple(self.imported_places(file, bound) if bound is not None else ()), is_known=True)
+
+    def hidden_uses(self, file: SyntaxFile, name: str) -> list[HiddenUse]:
+        """Return the uses of a name in the types that strings write."""
+        found: list[HiddenUse] = []
+        for start, stop in file.words(name):
+            string = file.node_at(start, stop) or NO_NODE
+            written = around(string, "type", "call", "lambda")
+            holders = [get(one, ".") for one in ancestors(string) if one.type in ("generic_type", "subscript")]
+            is_literal = any(file.text(holder).endswith("Literal") for holder in holders)
+            if string.type != "string_content" or written.type != "type" or is_literal:
+                continue
+            before = _OWNER.search(file.data, string.start_byte, start)
+            meaning = self.resolver.name_meaning(file, name, start)
+            if before is not None:
+                meaning = self.member_meaning(self._written_values(file, before[1].decode(), start), name)
+            found.append(HiddenUse(start, stop, "type", meaning))
+        return found
 
     # -- classes and functions --
 
@@ -231,12 +254,16 @@ class PythonStyle(ModuleStyle):
             return None
         found: list[Value] = []
         for written in _DOTTED.findall(file.text(node)):
-            first, *rest = written.split(".")
-            values = self.resolver.name_values(file, first, node.start_byte)
-            for part in rest:
-                values = tuple(one for value in values for one in self.resolver.member_values(value, part))
-            found += self.resolver.instances(values, written)
+            found += self.resolver.instances(self._written_values(file, written, node.start_byte), written)
         return tuple(value for value in found if value.kind == "instance") or tuple(found) or (EXTERNAL,)
+
+    def _written_values(self, file: SyntaxFile, written: str, offset: int) -> Values:
+        """Return what a dotted name in a string may be at an offset."""
+        first, *rest = written.split(".")
+        values = self.resolver.name_values(file, first, offset)
+        for part in rest:
+            values = tuple(one for value in values for one in self.resolver.member_values(value, part))
+        return values
 
 
 def read_python_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
-from context_engine.references.nodes import NO_NODE, ancestors, around, get, up
+from context_engine.references.nodes import NO_NODE, ancestors, around, get, has, up
 from context_engine.references.values import Meaning, NamePlace, Value, Values
 
 if TYPE_CHECKING:
@@ -170,6 +170,12 @@ class RustStyle(ModuleStyle):
     def _crate(self, file: SyntaxFile, name: str) -> Values:
         root = self._modules.crates.get(name)
         return (Value("module", NamePlace(root)),) if root else (Value("external", name=name),)
+
+    def passed_names(self, file: SyntaxFile, node: SyntaxNode) -> list[str]:
+        """Return the name behind `as` in a `pub use`."""
+        alias = get(around(node, "use_as_clause"), "alias")
+        is_public = bool(alias) and has(around(node, "use_declaration"), "visibility_modifier")
+        return [file.text(alias)] if is_public else []
 
     # -- modules --
 
