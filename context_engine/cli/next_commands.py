@@ -35,8 +35,8 @@ TERMINAL_HINTS = (
 )
 """Code, part of the message, and the hint of the terminal, with the error's details."""
 PHRASES = {
-    "… there is more: lower depth, or ask for one of the steps above.": "there is more: raise -n, or lower --depth",
-    "the receiver is unknown; possible: true": "the receiver is unknown; --possible lists them",
+    "… there is more: ask for one of the steps above.": "there is more: raise -n, or lower --depth",
+    "a search for the name lists": "--possible lists",
     "… there are more: raise limit": "there are more: raise -n",
     "type all": "--type all",
     "status all shows": "--status all shows",

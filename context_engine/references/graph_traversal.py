@@ -13,13 +13,14 @@ from context_engine.references.indirect_symbols import find_constructor_uses
 from context_engine.references.reference_finder import SymbolUse
 from context_engine.references.symbol_graph import CALLABLE, CLASS_LIKE, FILES_PARSED_MAX, SymbolDefinition, SymbolGraph
 from context_engine.repo import is_sensitive, path_of_listing
-from context_engine.text import LineSpan, compound_term, expand_words, unique
+from context_engine.text import LineSpan, compound_term, expand_words, format_count, unique
 
 EVIDENCE_CHARS_MAX = 160
 DEFINITIONS_FOLLOWED_MAX = 5
 """Definitions of one name whose callees are listed."""
 CERTAINTIES = ("exact", "likely", "possible")
 USED = frozenset({"call", "type", "read"})
+UNRESOLVED_SHOWN = 4
 IMPACT_STEPS = 20
 """Once so many definitions are affected, an impact goes no level deeper."""
 IMPACT_WIDTH = 8
@@ -49,7 +50,9 @@ class GraphTraversal:
         """Return callers, references, callees, implementations, hierarchy or impact of definitions."""
         if len({(one.path, one.qualified) for one in start}) > 1:
             places = ", ".join(f"{one.qualified} at {one.path}:{one.span.first}" for one in start[:4])
-            self._notes.append(f"{len(start)} definitions share this name ({places}...): name one with its owner")
+            self._notes.append(
+                f"{len(start)} definitions share this name ({places}...): name one with its owner, or give its path"
+            )
         if direction == "callees":
             self._callees(start[:DEFINITIONS_FOLLOWED_MAX])
         elif direction in ("implementations", "hierarchy"):
@@ -62,6 +65,10 @@ class GraphTraversal:
             self._callers(start, USED | {"import", "definition"} if direction == "references" else USED)
         if direction in ("callers", "references", "impact"):
             self._notes.append("uses through reflection, strings or generated code cannot be seen")
+            if unresolved := self._graph.find_unresolved_lines(start[0].name):
+                shown = ", ".join(f"{path_of_listing(path)}:{line}" for path, line in unresolved[:UNRESOLVED_SHOWN])
+                number = format_count(len(unresolved), "line")
+                self._notes.append(f"not resolved: {number} of templates or strings with the name ({shown})")
         return self._result()
 
     def files(self, path: str, direction: str) -> tuple[list[Edge], tuple[str, ...]]:

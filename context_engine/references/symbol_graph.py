@@ -25,12 +25,12 @@ from context_engine.index import (
     qualified_names,
     term_hashes,
 )
-from context_engine.languages import Import, Outline, PathIndex, Symbol, SyntaxFile, resolve_import
+from context_engine.languages import Import, Outline, PathIndex, Symbol, SyntaxFile, find_whole_words, resolve_import
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.reference_finder import ReferenceFinder, SymbolUse, offset_of
 from context_engine.references.scip.scip_edges import EdgeProject, ExternalEdges
 from context_engine.references.values import SCIP, Certainty, ExternalEdge, NamePlace
-from context_engine.repo import is_under
+from context_engine.repo import is_sensitive, is_under
 from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words
 
 FILES_PARSED_MAX = 300
@@ -38,6 +38,12 @@ FILES_PARSED_MAX = 300
 
 SUBCLASSES_DEPTH = 5
 """Levels of classes below a class that are looked at."""
+TEMPLATES = tuple(
+    ".vue .svelte .astro .html .htm .erb .haml .slim .ejs .hbs .mustache .pug .liquid .twig .jinja .jinja2 .j2 .tmpl"
+    " .gohtml .tpl .jsp .phtml .blade.php .cshtml .razor .xaml .xib .storyboard".split()
+)
+"""The ends of the names of files that mix text with names of code."""
+QUOTES = (b"''", b'""', b"``")
 LOWERED_TO_ASCII = ("\u212a".encode(), "\u0130".encode())
 """The only other letters that are ASCII in small letters: the sign of Kelvin, and the Turkish capital i with a dot."""
 CALLABLE = frozenset({"function", "method", "constructor", "macro"})
@@ -449,6 +455,26 @@ class SymbolGraph:
             source = parsed.qualified[one.symbol] if parsed is not None and one.symbol >= 0 else ""
             uses.append(SymbolUse(path, 0, 0, one.line, one.column, one.kind, source=source, target=one.name))
         return uses
+
+    def find_unresolved_lines(self, name: str) -> list[tuple[str, int]]:
+        """Return the lines that have a name where names are not resolved: in a template, or as a whole string."""
+        found: set[tuple[str, int]] = set()
+        for path in (self.snapshot.paths[file] for file in self._files_using(name)[:FILES_PARSED_MAX]):
+            data, is_template = self.parses.load(path), path.endswith(TEMPLATES)
+            places = list(find_whole_words(data, name))
+            if not is_template:
+                places = [
+                    (start, stop) for start, stop in places if data[start - 1 : start] + data[stop : stop + 1] in QUOTES
+                ]
+            file = self.parses.syntax(path) if places else None
+            if is_sensitive(path) or not (is_template or file is not None):
+                continue
+            for start, stop in places:
+                node = file.node_at(start, stop) if file is not None else None
+                is_read = file is not None and node is not None and file.is_identifier(node)
+                if not is_read and (node is None or "comment" not in node.type):
+                    found.add((path, data.count(b"\n", 0, start) + 1))
+        return sorted(found)
 
     # -- files --
 

@@ -23,6 +23,7 @@ from context_engine.repo import (
     JointService,
     Root,
     is_sensitive,
+    is_under,
     path_of_listing,
     qualify,
     qualify_rows,
@@ -104,18 +105,23 @@ class SymbolService(JointService):
         target: str,
         direction: Direction = "callers",
         *,
+        under: str = "",
         depth: int | None = None,
         limit: int = 100,
         with_possible: bool = False,
     ) -> Trace:
         """Trace who uses or is used by a symbol, or who imports or is imported by a file, with path:line evidence.
 
-        The depth is 1 if none is given, and `IMPACT_DEPTH` for an impact. Uses that may mean something else are
-        counted, and listed `with_possible`. Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
+        The symbol is defined `under` a file or a folder, if one is given. The depth is 1 if none is given, and
+        `IMPACT_DEPTH` for an impact. Uses that may mean something else are counted, and listed `with_possible`.
+        Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
         """
         if self.joined:
             ask = partial(SymbolService.trace, direction=direction, depth=depth, with_possible=with_possible)
-            traces = self.ask_owners([target], lambda one, own: ask(one, own[0] or target, limit=limit))
+            if under:
+                traces = self.ask_owners([under], lambda one, own: ask(one, target, under=own[0], limit=limit))
+            else:
+                traces = self.ask_owners([target], lambda one, own: ask(one, own[0] or target, limit=limit))
             return replace(self._join_traces(traces, limit), target=target)
         freshness = self._live.refresh()
         graph = self._newest_graph()
@@ -131,6 +137,8 @@ class SymbolService(JointService):
                 edges, notes = tracer.files(as_path, "importers")
             else:
                 defined, found_by = find_symbols(graph, target)
+                folder = str(self._root.rel(under)) if under else ""
+                defined = [one for one in defined if is_under(one.path, folder)]
                 if not defined:
                     raise _unknown_symbol(target, graph.near_names(target))
                 edges, notes = tracer.symbols(_as_spelled(defined), direction)

@@ -43,7 +43,6 @@ from context_engine.tools.arguments import (
 from context_engine.tools.reply import (
     Excludes,
     Includes,
-    Repeat,
     fence_for,
     find_shown,
     list_shown,
@@ -85,7 +84,6 @@ def get_context(
     plan_id: Annotated[str, TextArg("Add what its current step needs.")] = "",
     bypass_cache: Annotated[bool, BooleanArg("Ignored: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
     format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "markdown",  # noqa: A002 - the name that callers know
-    repeat: Repeat = False,
 ) -> Reply:
     """Get what a task needs at once: symbols to read first, related files, tests, memories.
 
@@ -118,7 +116,7 @@ def get_context(
         include_summaries,
         external_sources,
         facts,
-        find_shown(call, repeat, query, token_budget, limit, include, exclude),
+        find_shown(call, query, token_budget, limit, include, exclude),
     )
     best = build_bundle(wish, engine, team, excess)
     for file in best.files:

@@ -24,7 +24,7 @@ from context_engine.text import (
     score_lines,
     shorten_line,
 )
-from context_engine.tools.arguments import BooleanArg, TextListArg
+from context_engine.tools.arguments import TextListArg
 from context_engine.tools.tool import Call, Reply
 
 NOTE_CHARS = 600
@@ -337,27 +337,25 @@ def _stems(query: str) -> tuple[str, ...]:
 
 # Leave out of a reply the code that the client was shown before.
 #
-#     known = find_shown(call, repeat, query, max_files)       # empty for a question that is asked again
+#     known = find_shown(call, query, max_files)       # empty for a question that is asked again
 #     if known.may_replace(path, first, text): ...             # name the place in `list_shown` and leave the text out
 #     call.shown.add(path, first, text)                        # for every text that the reply does show
 #
 # A tool that reads a place by its path only adds: its caller wants to see it.
 
-Repeat = Annotated[bool, BooleanArg("Show again what earlier replies showed.")]
 Includes = Annotated[tuple[str, ...], TextListArg("Only paths like src/** or *.py.")]
 Excludes = Annotated[tuple[str, ...], TextListArg("Globs to leave out.")]
 
 
-def find_shown(call: Call, repeat: bool, *question: object) -> ShownLines:
-    """Return the lines that a reply may leave out: none if the caller wants them, or asks the same question again."""
-    is_known = call.shown.note_question(*question)
-    return ShownLines() if repeat or is_known else call.shown
+def find_shown(call: Call, *question: object) -> ShownLines:
+    """Return the lines that a reply may leave out: none if the caller asks the same question again."""
+    return ShownLines() if call.shown.note_question(*question) else call.shown
 
 
 def list_shown(places: Sequence[str]) -> str:
     """Name the places that a reply leaves out, and how to get them; empty if there are none.
 
     >>> list_shown(["a.py:10-40", "b.py:7-21"])
-    'a.py:10-40, b.py:7-21 (again: repeat=true)'
+    'a.py:10-40, b.py:7-21 (repeat the call to see them)'
     """
-    return f"{join_first(places, 12)} (again: repeat=true)" if places else ""
+    return f"{join_first(places, 12)} (repeat the call to see them)" if places else ""

@@ -29,7 +29,6 @@ from context_engine.tools.reply import (
     NOTE_CHARS,
     Excludes,
     Includes,
-    Repeat,
     clip_line,
     cut_excerpt,
     fence_for,
@@ -100,7 +99,6 @@ def search_code(
     languages: Annotated[tuple[str, ...], TextListArg("Only these, such as python or go.")] = (),
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
-    repeat: Repeat = False,
 ) -> Reply:
     """Find the code that answers a question, instead of greps: the best places with their lines.
 
@@ -118,7 +116,7 @@ def search_code(
         rows, more = [_row(hits[0], query, detail) for hits in files], []
     chars_max = engine.settings.result_chars_max
     shown = take_fitting_rows([*rows, *more], chars_max=chars_max, tokens_max=token_budget, least=1, write=write)
-    known = find_shown(call, repeat, query, limit, detail, chosen, token_budget)
+    known = find_shown(call, query, limit, detail, chosen, token_budget)
     shown, places = _leave_out_shown(shown, known, call)
     rows, more = shown[: len(rows)], shown[len(rows) :]
     notes = _explain_silence(answer, chosen)

@@ -69,6 +69,7 @@ def symbols(
     traced = engine.symbols.trace(
         target or name,
         relation,  # ty: ignore[invalid-argument-type] - Choice checked it
+        under=path if target == name else "",
         depth=depth,
         limit=limit,
         with_possible=possible,
@@ -124,7 +125,7 @@ def _list_definitions(found: "Found") -> Listing:
         notes = {"reason": "nothing is defined under that name", "near": list(found.near), "next": step}
     elif len(found.definitions) < found.total:
         more = found.total - len(found.definitions)
-        notes["next"] = f"{more:,} more: raise limit, or narrow with kind or path"
+        notes["next"] = f"{more:,} more: raise limit, or narrow with path"
     return Listing(
         head=join_headline(format_count(found.total, "definition"), found.freshness),
         fields={"total": found.total, "freshness": found.freshness},
@@ -136,7 +137,7 @@ def _list_definitions(found: "Found") -> Listing:
             for one in found.definitions
         ),
         notes=notes,
-        more=": narrow with kind or path",
+        more=": narrow with path",
     )
 
 
@@ -151,8 +152,8 @@ def _definition_text(definition: "Definition") -> str:
 
 def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
     hidden = 0 if with_possible else traced.possible
-    steps = ["lower depth, or ask for one of the steps above"] * traced.truncated
-    steps += ["possible: true lists uses whose receiver is unknown"] * bool(hidden)
+    steps = ["ask for one of the steps above"] * traced.truncated
+    steps += ["a search for the name lists uses whose receiver is unknown"] * bool(hidden)
     return Listing(
         head=join_headline(format_count(len(traced.edges), "step"), traced.freshness),
         fields={"freshness": traced.freshness} | ({"truncated": True} if traced.truncated else {}),
@@ -170,7 +171,7 @@ def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
             "notes": list(traced.notes),
             "next": "; ".join(steps),
         },
-        more=": lower depth, or ask for one of the steps above",
+        more=": ask for one of the steps above",
     )
 
 

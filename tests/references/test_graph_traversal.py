@@ -175,3 +175,28 @@ def test_neighbors_are_the_same_whichever_file_was_indexed_last(tmp_path: Path) 
         tree(root, {"use_0.py": users["use_0.py"] + "# edited\n"})
         engine.index.update()
         assert engine.symbols.neighbors("app.py", LineSpan(1, 2)) == whole != []
+
+
+def test_lines_that_name_a_symbol_and_are_not_resolved_are_said(tmp_path: Path) -> None:
+    files = {
+        "src/toast.ts": "export function hide() {}\n// hide it\n",
+        "src/panel.html": "<b>\n<button (click)='hide()'>x</button>\n",
+        "src/menu.ts": "const actions = ['hide', 'hide the menu']\n",
+        "notes.md": "Call hide.\n",
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        for direction in ("callers", "impact"):
+            notes = engine.symbols.trace("hide", direction).notes
+            assert notes[-1].endswith("2 lines of templates or strings with the name (src/menu.ts:1, src/panel.html:2)")
+
+
+def test_a_path_chooses_among_definitions_of_one_name(tmp_path: Path) -> None:
+    files = {
+        "a.c": "static int size(void) { return 1; }\nint first(void) { return size(); }\n",
+        "b.c": "static int size(void) { return 2; }\nint second(void) { return size(); }\n",
+    }
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        assert "give its path" in engine.symbols.trace("size").notes[0]
+        assert [edge.source for edge in engine.symbols.trace("size", under="b.c").edges] == ["second"]
+        with pytest.raises(SymbolNotFound):
+            engine.symbols.trace("first", under="b.c")

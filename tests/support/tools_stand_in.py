@@ -129,7 +129,7 @@ class StandIn:
         symbols = ((0, definition("Auth", first=1)), (1, definition()))
         return FileOutline(RelPath(path), "python", 40, symbols, (("hashlib", 1),), ())
 
-    def trace(self, target: str, direction: str, *, depth: int, limit: int = 100, with_possible: bool = False) -> Trace:
+    def trace(self, target: str, direction: str, *, depth: int, limit: int = 100, **others: object) -> Trace:
         """One caller."""
         edge = Edge("main", target, RelPath("src/app.py"), 7, "    login(user, password)", 1)
         return Trace(target, direction, (edge,), False, ("dynamic calls are not seen",), "fresh")

@@ -60,7 +60,7 @@ def test_code_that_a_search_showed_is_one_line_of_the_next_search(engine: Engine
     assert content_of(session.text("codebase_retrieval", query=FIRST)) == DRAIN
     reply = session.text("codebase_retrieval", query=SECOND)
     assert content_of(reply) == "def drain_pool(pool, deadline):"
-    assert json.loads(reply)["shown_before"] == "src/pool.py:1-13 (again: repeat=true)"
+    assert json.loads(reply)["shown_before"] == "src/pool.py:1-13 (repeat the call to see them)"
 
 
 def test_a_bundle_names_what_a_search_showed_and_shows_it_on_request(engine: Engine) -> None:
@@ -68,10 +68,10 @@ def test_a_bundle_names_what_a_search_showed_and_shows_it_on_request(engine: Eng
     session.text("codebase_retrieval", query=FIRST)
     reply = session.text("get_context_for_prompt", query=SECOND)
     assert "close_connection" not in reply
-    assert json.loads(reply)["shown_before"] == "src/pool.py:1-13 (again: repeat=true)"
+    assert json.loads(reply)["shown_before"] == "src/pool.py:1-13 (repeat the call to see them)"
     as_markdown = session.text("get_context_for_prompt", query=SECOND, format="markdown", max_files=3)
-    assert "shown before: src/pool.py:1-13 (again: repeat=true)" in as_markdown
-    assert "close_connection(7" in session.text("get_context_for_prompt", query=SECOND, repeat=True, max_files=4)
+    assert "shown before: src/pool.py:1-13 (repeat the call to see them)" in as_markdown
+    assert "close_connection(7" in session.text("get_context_for_prompt", query=SECOND)
 
 
 def test_the_same_question_again_is_answered_in_full(engine: Engine) -> None:

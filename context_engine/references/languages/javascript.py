@@ -32,6 +32,7 @@ DEFAULT = "default"
 ASSIGNED = "="
 """The name of an import that takes what `export =` or `module.exports =` gives."""
 EXPORTS = ("exports", "module.exports")
+FIELDS = ("public_field_definition", "field_definition")
 MAIN_NAMES = ("index", "main", "src", "lib", "dist")
 """Names of files and folders that an import leaves out."""
 OVER_ELEMENTS = frozenset("forEach map filter find findIndex findLast some every flatMap sort".split())
@@ -406,7 +407,10 @@ class JavaScriptStyle(ModuleStyle):
         return tuple(Value("instance", one.place, one.name) for one in values if one.kind in ("class", "function"))
 
     def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
-        """Return the element, where the first parameter belongs to a function that is called with elements."""
+        """Return what the class assigns to a field without a type, or the element that a callback is called with."""
+        if binding.statement.type in FIELDS and not get(binding.statement, "value") and binding.field(1) is None:
+            assigned = [one for one in file.bindings_in(binding.name, binding.scope) if one.role == "attribute"]
+            return tuple(value for one in assigned for value in self.resolver.binding_values(file, one))
         if binding.role != "parameter" or binding.field(1) is not None:
             return None
         function = file.scopes[binding.scope].node
