@@ -135,7 +135,7 @@ def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
     related = [*_tests(main, sources.code), *_partners(main, sources.team.history)]
     judged = [judge.judge(file) for file in _merge_files([*definitions, *uses, *likely, *related])]
     bar = find_bar(file.score for file in judged)
-    judged = [_with_paired_test(file, main[:1], bar) for file in judged]
+    judged = [_with_paired_test(file, definitions[:1], bar) for file in judged]
     judged.sort(key=lambda file: (-file.score, file.path))
     # The most probable file is what the task is about, be it configuration or a partner.
     if judged and judged[0].part in ("config", "partner"):
@@ -257,7 +257,7 @@ def _tests(main: Iterable[AffectedFile], code: Workspace) -> Iterator[AffectedFi
 
 
 def _with_paired_test(file: AffectedFile, first: Sequence[AffectedFile], bar: float) -> AffectedFile:
-    """Return the test that is named after the first main file as one that a plan insists on."""
+    """Return the test that is named after the first file that the task names as one that a plan insists on."""
     named_after = {proof.symbol for proof in file.evidence if proof.kind == "test"}
     if any(main.path in named_after for main in first):
         return replace(file, score=max(file.score, bar))
