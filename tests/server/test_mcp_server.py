@@ -103,7 +103,7 @@ async def test_what_no_handler_foresaw_is_one_line_of_the_log_and_an_error_witho
     lines: list[dict[str, Any]] = []
 
     class Broken(StandIn):
-        def overview(self) -> Any:
+        def status(self) -> Any:
             raise ZeroDivisionError("a secret of ours")
 
     async with connected(Broken(), era, log=lines.append) as client:
@@ -112,11 +112,11 @@ async def test_what_no_handler_foresaw_is_one_line_of_the_log_and_an_error_witho
         assert caught.value.code == -32603
         assert "secret" not in str(caught.value)
         assert "Traceback" not in str(caught.value)
-        assert not (await client.call_tool("index_status", {})).is_error  # and it lives on
+        assert not (await client.call_tool("list_tools", {})).is_error  # and it lives on
     (line,) = [line for line in lines if line["event"] == "crash"]
     assert line["method"] == "prompts/get"
     assert "ZeroDivisionError" in line["error"]
-    assert "in overview" in line["at"]
+    assert "in status" in line["at"]
     assert "\n" not in json.dumps(line)
 
 
