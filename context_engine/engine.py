@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -103,7 +103,8 @@ class Engine(Workspace):
         self.embeddings = self._create_embeddings(encoder)
         self._lister = FileLister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
         self._grams = GramIndex(self._lister, self.cache_folder / "grams")
-        self.text_search = TextScanner(self._root, self._lister, lambda: find_text_engine(root), texts, self._grams)
+        find_engine = partial(find_text_engine, root, self._lister.needs_decoding)
+        self.text_search = TextScanner(self._root, self._lister, find_engine, texts, self._grams)
         ranks = (self.index, self.files, self.usage, encoder, self.embeddings.near, self.text_search)
         self.search = SearchService(*ranks)
         self._shared_records: SharedRecords | None = None

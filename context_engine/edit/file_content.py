@@ -1,6 +1,6 @@
 r"""PURE. A file as an edit sees it: bytes that become text and come back as the same bytes.
 
-A byte order mark is set aside. Bytes that are not UTF-8 are kept as they are. Places are searched in `norm`, where
+A byte order mark is set aside. Damaged UTF-8 is kept as it is. Places are searched in `norm`, where
 every CR LF is one line feed. The text itself is changed only between two offsets, so everything else survives by
 construction. A line ends at a line feed and at nothing else: form feeds, Unicode separators and a lone CR are content.
 
@@ -11,7 +11,6 @@ construction. A line ends at a line feed and at nothing else: form feeds, Unicod
 
 from __future__ import annotations
 
-import codecs
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -21,15 +20,13 @@ from itertools import accumulate, chain, repeat
 
 from context_engine.errors import BinaryFile, NextStep, TooLarge, WrongEncoding
 from context_engine.secrets import redact_file
-from context_engine.text import split_lines
+from context_engine.text import decode, encode, split_lines
 
 BYTES_MAX = 32 << 20
 """A hundred times the largest file that people write by hand; a larger one is data, and needs another program."""
 NEARBY_CHARS = 8_000
 """Some two hundred lines either way show how a part of a file is indented."""
 
-_UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
-_UTF16_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 CODE_MAX = 0x10FFFF
 """There are no more code points: further lines are compared themselves."""
 
@@ -42,11 +39,11 @@ class FileContent:
     bom: bytes = b""
     encoding: str = "utf-8"
     is_clean: bool = True
-    """False when some bytes are not UTF-8; they are in the text as characters that encode to them again."""
+    """False for damaged UTF-8; the wrong bytes are in the text as characters that encode to them again."""
 
     def encode(self, text: str) -> bytes:
-        """Return a part of this file's text, or a new one, as bytes in the file's encoding."""
-        return text.encode(self.encoding, "strict" if self.is_clean else "surrogateescape")
+        """Return a part of this file's text, or a new one, as bytes in the file's encoding. Raises: WrongEncoding."""
+        return encode(text, self.encoding) if self.is_clean else text.encode("utf-8", "surrogateescape")
 
     @cached_property
     def norm(self) -> str:
@@ -182,32 +179,21 @@ def content_of(data: bytes) -> FileContent:
     """
     if len(data) > BYTES_MAX:
         raise too_large(len(data))
-    if data.startswith(_UTF32_MARKS):
-        raise _unreadable("UTF-32")
-    for mark, encoding in _UTF16_MARKS:
-        if data.startswith(mark):
-            return _wide(data, mark, encoding)
-    if b"\0" in data:
-        raise _binary()
-    bom = b""
-    if data.startswith(codecs.BOM_UTF8):
-        bom = codecs.BOM_UTF8
-    body = data[len(bom) :] if bom else data
-    try:
-        return FileContent(body.decode("utf-8"), bom)
-    except UnicodeDecodeError:
-        return FileContent(body.decode("utf-8", "surrogateescape"), bom, is_clean=False)
-
-
-def _wide(data: bytes, mark: bytes, encoding: str) -> FileContent:
-    """Read UTF-16 if it is complete: what cannot be read cannot be written back either."""
-    try:
-        text = data[len(mark) :].decode(encoding)
-    except UnicodeDecodeError as error:
-        raise _unreadable(encoding.upper()) from error
+    text, encoding, bom, is_lossy = decode(data)
     if "\0" in text:
-        raise _binary()
-    return FileContent(text, mark, encoding)
+        raise BinaryFile(
+            "it contains NUL bytes", suggestion="Only text can be edited; write the whole file anew instead."
+        )
+    if is_lossy and encoding == "utf-8":
+        return FileContent(data[len(bom) :].decode("utf-8", "surrogateescape"), bom, is_clean=False)
+    if is_lossy:  # what cannot be read cannot be written back either
+        raise WrongEncoding(
+            f"it begins as {encoding.upper()}, which cannot be kept byte for byte here",
+            suggestion="Convert the file to UTF-8, or replace it.",
+            next_steps=NextStep("write_file", "to replace it"),
+            details={"encoding": encoding},
+        )
+    return FileContent(text, bom, encoding)
 
 
 def too_large(size: int) -> TooLarge:
@@ -216,19 +202,6 @@ def too_large(size: int) -> TooLarge:
         f"{size:,} bytes are over the {BYTES_MAX:,} that can be edited",
         suggestion="Change a file of this size with a program of its own, such as sed.",
         details={"size": size, "limit": BYTES_MAX},
-    )
-
-
-def _binary() -> BinaryFile:
-    return BinaryFile("it contains NUL bytes", suggestion="Only text can be edited; write the whole file anew instead.")
-
-
-def _unreadable(name: str) -> WrongEncoding:
-    return WrongEncoding(
-        f"it begins as {name}, which cannot be kept byte for byte here",
-        suggestion="Convert the file to UTF-8, or replace it.",
-        next_steps=NextStep("write_file", "to replace it"),
-        details={"encoding": name},
     )
 
 

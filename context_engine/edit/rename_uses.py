@@ -196,12 +196,17 @@ class RenameFiles:
     def read(self, path: str, name: str) -> RenameSource | None:
         """Return a file with the places of a name; None if it does not have it. Files without a tree are text."""
         raw = self._read_bytes(path)
-        if raw is None or name.encode() not in raw:
+        has_bytes = raw is not None and name.encode() in raw
+        if raw is None or (not has_bytes and raw.isascii() and b"\0" not in raw):
             return None
         try:
             content = content_of(raw)
         except CallError as error:
+            if not has_bytes:
+                return None
             return RenameSource(path, raw, FileContent(""), b"", None, Outline(), (), error.message)
+        if name not in content.norm:
+            return None
         data = content.norm.encode("utf-8", "surrogateescape")
         language = self.languages.detect(path, data)
         outline = outline_file(language, data, self.grammars) if language is not None else Outline()

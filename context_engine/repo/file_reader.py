@@ -22,13 +22,10 @@ from context_engine.model import RelPath, Skipped
 from context_engine.repo.paths import Root
 from context_engine.secrets import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
 from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError
-from context_engine.text import shorten_line
+from context_engine.text import SNIFF_BYTES, decode, shorten_line, wide_encoding
 
 SOURCE_BYTES_MAX = 50_000_000
 """A line range may be read out of files up to this size."""
-SNIFF_BYTES = 8_192
-"""Git also searches the first 8,000 bytes for a NUL to recognize binary files."""
-
 MINIFIED_BYTES_MIN = 10_000
 MINIFIED_LINE_BYTES = 400
 """Hand-written files rarely average over 60 bytes a line; bundles and dumps of numbers exceed 400."""
@@ -37,9 +34,6 @@ PROSE_SPACES_SHARE = 0.10
 
 CONTROL_SHARE_MAX = 0.05
 """Text in an old 8-bit encoding has hardly any control characters; of random bytes one in ten is one."""
-DAMAGED_SHARE = 4
-"""Invalid UTF-8 with this many good sequences to each bad one is damaged UTF-8, not another encoding."""
-
 _MAGIC = (
     *(b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"BZh91AY", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf", b"Rar!\x1a"),
     *(b"\x89PNG", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"\x7fELF", b"\xca\xfe\xba\xbe", b"!<arch>\n"),
@@ -47,26 +41,8 @@ _MAGIC = (
 )  # fmt: skip
 """The first bytes of binary formats that may have no NUL near the beginning."""
 
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is the beginning of this one
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_WIDE_BOMS = tuple(mark for mark, encoding in _BOMS if encoding != "utf-8")
-_UTF32_BOMS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
-_CONTROLS_8BIT = bytes(range(0x80, 0xA0))
+WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _CONTROLS = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r\b\x1b") + b"\x7f"
-
-
-class DecodedText(NamedTuple):
-    """Text and its encoding. `lossy`: the text does not give the bytes back, so they must not be rewritten from it."""
-
-    text: str
-    encoding: str
-    bom: bytes = b""
-    lossy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +112,25 @@ def open_root(root: ConfinedFolder) -> OpenFolder:
         return root.open_folder()
 
 
-def why_not_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
-    """Return why a search passes over a file, judged by its first bytes: (reason, detail); None for text."""
+def judge_text(top: OpenFolder, path: str) -> tuple[str, str] | bool:
+    """Return why a search passes over a file, judged by its beginning: (reason, detail); for text, `needs_decoding`."""
     try:
         descriptor, _ = top.open_file(path)
         try:
-            head = os.read(descriptor, SNIFF_BYTES)
+            head = os.read(descriptor, WHOLE_BYTES_MAX)
         finally:
             os.close(descriptor)
     except OSError as error:
         return _explain_failure(error)
-    why = "it is UTF-32" if head.startswith(_UTF32_BOMS) else why_binary(head)
-    return ("binary", why) if why else None
+    if head.isascii() and b"\0" not in head:
+        return False
+    return ("binary", why) if (why := why_binary(head)) else needs_decoding(head)
+
+
+def needs_decoding(head: bytes) -> bool:
+    """Return whether a file that begins so must be decoded before it can be searched as UTF-8."""
+    whole = head if len(head) < WHOLE_BYTES_MAX else head[: head.rfind(b"\n") + 1] or head
+    return decode(whole).encoding != "utf-8"
 
 
 def size_and_mtime(path: str) -> tuple[int, int] | None:
@@ -227,7 +210,7 @@ def why_binary(raw: bytes) -> str | None:
     """
     if raw.startswith(_MAGIC):
         return "it begins like a known binary format"
-    if raw.find(b"\0", 0, SNIFF_BYTES) >= 0 and not raw.startswith(_WIDE_BOMS):
+    if raw.find(b"\0", 0, SNIFF_BYTES) >= 0 and not raw.startswith(WIDE_MARKS) and not wide_encoding(raw):
         return "it contains NUL bytes"
     return None
 
@@ -260,41 +243,6 @@ def why_minified(data: bytes) -> str | None:
     return f"{len(data):,} bytes on {lines:,} line{'s' * (lines > 1)}"
 
 
-def decode(raw: bytes) -> DecodedText:
-    r"""Decode any bytes: by their byte order mark, otherwise as UTF-8, otherwise as Windows-1252 or Latin-1.
-
-    >>> decode(b"\x93quoted\x94"), decode("ünïcödé".encode() + b"\xff").lossy
-    (DecodedText(text='“quoted”', encoding='cp1252', bom=b'', lossy=False), True)
-    """
-    for mark, encoding in _BOMS:
-        if raw.startswith(mark):
-            rest = raw[len(mark) :]
-            try:
-                return DecodedText(rest.decode(encoding), encoding, mark)
-            except UnicodeDecodeError:
-                return DecodedText(rest.decode(encoding, "replace"), encoding, mark, lossy=True)
-    try:
-        return DecodedText(raw.decode("utf-8"), "utf-8")
-    except UnicodeDecodeError:
-        return _decode_other(raw)
-
-
-def _decode_other(raw: bytes) -> DecodedText:
-    """Decode bytes that are not UTF-8: as UTF-8 if few of them are damaged, so that the rest reads right."""
-    text = raw.decode("utf-8", "replace")
-    bad = text.count("\ufffd")
-    good = len(text) - bad - len(text.encode("ascii", "ignore"))
-    if good >= DAMAGED_SHARE * bad:
-        return DecodedText(text, "utf-8", lossy=True)
-    if raw.translate(None, _CONTROLS_8BIT) == raw:
-        return DecodedText(raw.decode("latin-1"), "latin-1")
-    try:
-        # where Latin-1 has control characters, Windows-1252 has quotes and dashes
-        return DecodedText(raw.decode("cp1252"), "cp1252")
-    except UnicodeDecodeError:
-        return DecodedText(raw.decode("latin-1"), "latin-1")
-
-
 def newline_of(text: str) -> str:
     r"""Return how the lines of a text end: `\n`, `\r\n`, `\r`, "mixed", or "" when there is one line only.
 
@@ -312,13 +260,13 @@ def newline_of(text: str) -> str:
 # Reads single lines out of a file, by the byte where each starts; of a very long line only the part around a match.
 #
 # Offsets and columns count bytes of the text as UTF-8 without its mark, as a search reports them; what comes back
-# counts characters. Nothing here reads a file whole, unless it is UTF-16, where a line's place says nothing of its
-# bytes.
+# counts characters. Nothing here reads a file whole, unless it is in another encoding than UTF-8, where a line's
+# place says nothing of its bytes.
 
 LINE_BYTES = 4_096
 """Read at once: nearly every line ends within it."""
-UTF16_BYTES_MAX = 50_000_000
-"""A larger file in UTF-16 is not taken into memory; its lines are shown as their numbers alone."""
+DECODED_BYTES_MAX = 50_000_000
+"""More of a file in another encoding is not taken into memory; later lines are shown as their numbers alone."""
 _UTF8 = codecs.getincrementaldecoder("utf-8")
 _CONTINUATION = re.compile(rb"^[\x80-\xbf]{1,3}")
 _CHAR_BYTES_MAX = 4
@@ -366,11 +314,11 @@ class _Window:
         self._redact = redact
         self._mark_bytes = 0
         self._whole: bytes | None = None
-        head = self.read(0, 3)
-        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            self._whole = self.read(0, UTF16_BYTES_MAX).decode("utf-16", "replace").encode()
+        head = self.read(0, WHOLE_BYTES_MAX)
+        if needs_decoding(head):
+            self._whole = decode(self.read(0, DECODED_BYTES_MAX)).text.encode("utf-8", "replace")
             return
-        if head == codecs.BOM_UTF8:
+        if head.startswith(codecs.BOM_UTF8):
             self._mark_bytes = 3
         if os.fstat(descriptor).st_size <= WHOLE_BYTES_MAX:
             self._whole = self.read(0, WHOLE_BYTES_MAX)

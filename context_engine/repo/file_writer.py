@@ -16,11 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Self
 
-from context_engine.errors import AccessFailed, BinaryFile, InvalidPath, StaleFile, TooLarge, WriteFailed, WrongEncoding
+from context_engine.errors import AccessFailed, BinaryFile, InvalidPath, StaleFile, TooLarge, WriteFailed
 from context_engine.repo import file_reader
 from context_engine.repo.executables import is_within
 from context_engine.repo.paths import Root
 from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError, is_temporary, temporary_name, write_all
+from context_engine.text import decode, encode
 
 FOLDERS_OPEN_MAX = 64
 """Folders that one transaction keeps open: a quarter of the files that a process may open on macOS."""
@@ -266,19 +267,12 @@ def encode_as(path: str, text: str, old: bytes | None) -> bytes:
         raise BinaryFile(
             f"{path} is not text: {why}; nothing was written", suggestion="Choose another name.", details={"path": path}
         )
-    before = file_reader.decode(old or b"")
+    before = decode(old or b"")
     if before.bom:
         text = text.removeprefix("\ufeff")
     if "\r" not in text and file_reader.newline_of(before.text) == "\r\n":
         text = text.replace("\n", "\r\n")
-    try:
-        return before.bom + text.encode(before.encoding)
-    except UnicodeEncodeError as error:
-        raise WrongEncoding(
-            f"{path} is encoded in {before.encoding}, which has no {text[error.start]!r}; nothing was written",
-            suggestion="Leave that character out, or ask the user whether the file may become UTF-8.",
-            details={"path": path, "encoding": before.encoding},
-        ) from None
+    return before.bom + encode(text, before.encoding, path)
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------

@@ -6,14 +6,13 @@ To its `\b` only the letters of ASCII are letters.
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from context_engine.errors import ContextEngineError
+from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo.file_reader import contents_in, open_root
 from context_engine.repo.ripgrep import (
     GrepRequest,
@@ -24,7 +23,7 @@ from context_engine.repo.ripgrep import (
     invalid_pattern,
 )
 from context_engine.storage import ConfinedFolder
-from context_engine.text import compile_linear
+from context_engine.text import compile_linear, decode
 
 UNICODE = {"d": r"\p{Nd}", "w": r"\p{L}\p{M}\p{Nl}\p{Nd}\p{Pc}\x{200c}\x{200d}", "s": r"\t\v\f\r\x{85}\p{Z}"}
 """RE2's own short classes know only ASCII."""
@@ -69,19 +68,55 @@ class Re2Search:
                     data, _ = contents_in(top, path, path, bytes_max=256_000_000)  # all of it is in memory
                 except ContextEngineError:
                     continue
-                if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                    data = data.decode("utf-16", "replace").encode()
-                yield path, data.removeprefix(codecs.BOM_UTF8)
+                if not data.isascii() or b"\0" in data:
+                    text, encoding, mark, _ = decode(data)
+                    data = data[len(mark) :] if encoding == "utf-8" else text.encode("utf-8", "replace")
+                yield path, data
+
+
+class DecodingSearch(Ripgrep):
+    """The search by `rg`, and by RE2 in the files that have to be decoded before."""
+
+    def __init__(self, root: str | os.PathLike[str], command: str, needs_decoding: Callable[[str], bool]) -> None:
+        super().__init__(root, command)
+        self._needs_decoding = needs_decoding
+        self._decoded = Re2Search(root)
+
+    def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
+        """Return the matching lines of each file, and whether every file could be read."""
+        encoded, plain = self._split(files)
+        found, is_complete = super().counts(plain, asked, patience)
+        try:
+            more, is_decoded = self._decoded.counts(encoded, asked, patience) if encoded else ({}, True)
+        except InvalidArgument:  # only `rg` takes the pattern
+            if not plain:
+                raise
+            more, is_decoded = {}, False
+        return found | more, is_complete and is_decoded
+
+    def places(
+        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
+    ) -> list[MatchedLine]:
+        """Return the first `most` matching lines of each file with the lines around them."""
+        encoded, plain = self._split(files)
+        found = super().places(plain, asked, patience, context=context, most=most)
+        return found + (self._decoded.places(encoded, asked, patience, context=context, most=most) if encoded else [])
+
+    def _split(self, files: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+        encoded = [path for path in files if self._needs_decoding(path)]
+        return encoded, [path for path in files if not self._needs_decoding(path)] if encoded else files
 
 
 TextEngine = Ripgrep | Re2Search
 """Both keep one contract: tests/contracts/test_text_search.py."""
 
 
-def find_text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
+def find_text_engine(
+    root: str | os.PathLike[str], needs_decoding: Callable[[str], bool] = lambda _: False, *, path: str | None = None
+) -> TextEngine:
     """Return the best engine of this machine: the `rg` next to our Python, the one on PATH, or RE2."""
     command = find_ripgrep(path, outside=root)
-    return Ripgrep(root, command) if command else Re2Search(root)
+    return DecodingSearch(root, command, needs_decoding) if command else Re2Search(root)
 
 
 def _count_lines(find: Any, text: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Which files a text search looks at: what the walk finds, of any size, without those whose first bytes are no text.
+"""Which files a text search looks at: what the walk finds, of any size, without those whose beginning is no text.
 
 While a watcher runs, what it hears is looked at again, path by path; without one the files are swept when the listing
 is older than it may be, and walked only when names came or went.
@@ -52,7 +52,8 @@ class FileLister:
         self._was_watched = False
         self._looked_at = 0.0
         self._walk: Walk | None = None
-        self._verdicts: dict[WalkedFile, tuple[str, str] | None] = {}
+        self._verdicts: dict[WalkedFile, tuple[str, str] | bool] = {}
+        self._encoded: frozenset[str] = frozenset()
         self._listing: Walk | None = None
 
     def follow(self, watcher: Watcher) -> None:
@@ -63,6 +64,10 @@ class FileLister:
     def is_followed(self) -> bool:
         """Whether a watcher reports edits, as in a process that lives long."""
         return self._watcher is not None and self._watcher.is_running
+
+    def needs_decoding(self, path: str) -> bool:
+        """Whether a listed file is text in another encoding than UTF-8."""
+        return path in self._encoded
 
     def read_settled(self, files: Iterable[WalkedFile], *, bytes_max: int) -> Iterator[tuple[WalkedFile, bytes | None]]:
         """Yield files with their content, without those that are not as listed, or could change and look the same.
@@ -187,12 +192,13 @@ class FileLister:
                 if number % 1_000 == 0:
                     check()
                 if entry not in verdicts:
-                    verdicts[entry] = file_reader.why_not_text(top, entry.path)
+                    verdicts[entry] = file_reader.judge_text(top, entry.path)
 
     def _publish(self) -> None:
         assert self._walk
         known, entries = self._walk, self._walk.entries
-        no_text = {entry: why for entry, why in self._verdicts.items() if why}
+        no_text = {entry: why for entry, why in self._verdicts.items() if isinstance(why, tuple)}
+        self._encoded = frozenset(entry.path for entry, verdict in self._verdicts.items() if verdict is True)
         newest = max(map(_time, entries), default=0)
         self._listing = replace(
             known,

@@ -6,7 +6,6 @@ no update to be right. Parts never change: new files go into new parts; small an
 
 from __future__ import annotations
 
-import codecs
 import threading
 import time
 from collections.abc import Sequence
@@ -34,7 +33,6 @@ BYTES_MAX = 4_000_000
 SUFFIX = ".grams"
 PAUSE_FILES = 32
 """After so many files the thread rests as long as they took, so that answers come first."""
-UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,7 @@ class GramIndex:
         rows, grams = [], []
         began = time.monotonic()
         for file, data in self._lister.read_settled(files, bytes_max=BYTES_MAX):
-            is_open = data is None or data.startswith(UTF16_MARKS)
+            is_open = data is None or self._lister.needs_decoding(file.path)
             rows.append(GramRow(file.path, file.size, file.mtime_ns, is_open))
             grams.append(file_grams(b"" if is_open or data is None else data))
             if len(rows) % PAUSE_FILES == 0:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-MAGIC = b"ctxgram1"
+MAGIC = b"ctxgram2"
 GRAM = 3
 """The length of the texts that an index lists."""
 FILES_MAX = 2_048

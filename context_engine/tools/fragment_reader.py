@@ -298,9 +298,6 @@ class FragmentReader:
         if kind == "lines":
             counts = [f"{escape_line(file.path)} has {file.lines:,}" for file in files[:LINES_NAMED_MAX]]
             return f" ({', '.join(counts)})"
-        if kind == "pattern":
-            other = ", ".join(escape_line(file.path) for file in files if not file.encoding.startswith("utf"))
-            return f" (in {other}, which is not Unicode, only ASCII is searched)" if other else ""
         if kind == "symbol":
             near = suggest_symbols((symbol for number in numbers for symbol in self._symbols_of(number)), word)
             return f" (near: {', '.join(near)})" if near else " (symbols searches all files)"

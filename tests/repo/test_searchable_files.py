@@ -71,8 +71,8 @@ def test_text_files_that_no_rule_leaves_out_are_listed_whatever_their_size(tmp_p
     root = repository(tmp_path / "w")
     tree(root, ZOO | {"big.txt": "x" * 3_000_000, "min.js": "a=b;" * 9_000, "blob.txt": b"a\0b", "wide.txt": "ä".encode("utf-16"), "wider.txt": "ä".encode("utf-32")})  # fmt: skip
     listing = FileLister(root, stale_s=0).listing()
-    assert names(listing) == [".gitignore", "a.py", "big.txt", "min.js", "src/b.py", "wide.txt"]
-    assert dict(listing.counts) == {"ignored": 2, "sensitive": 1, "binary": 2}
+    assert names(listing) == [".gitignore", "a.py", "big.txt", "min.js", "src/b.py", "wide.txt", "wider.txt"]
+    assert dict(listing.counts) == {"ignored": 2, "sensitive": 1, "binary": 1}
     assert {row.path: row.reason for row in listing.skipped}["blob.txt"] == "binary"
 
 
