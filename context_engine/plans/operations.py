@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
-from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument, PreconditionFailed
 from context_engine.plans.model import (
@@ -34,6 +33,7 @@ from context_engine.plans.model import (
     format_effort,
 )
 from context_engine.plans.plan_json import hash_step, normalize_plan, parse_part
+from context_engine.search import GlobSet
 from context_engine.text import suggest_nearest
 
 OPERATIONS_MAX = 200
@@ -480,16 +480,13 @@ def set_scope(work: _PlanEditor, **fields: Texts) -> tuple[str, ...]:
 def exclude(work: _PlanEditor, *, path: str) -> tuple[str, ...]:
     """Exclude a glob: add it to the scope, and remove its files and the steps without other files."""
     glob = path.strip()
-    try:
-        spec = GitIgnoreSpec.from_lines([glob])
-    except ValueError as error:
-        raise InvalidArgument(f"{glob!r:.60} is not a glob: {error}", suggestion="Write docs/** or *.md.") from None
+    matches = GlobSet([glob], (path for step in work.steps.values() for path in step.files)).matches
     scope = work.plan.scope
     work.set(scope=replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob)))))
     open_steps = [step for uid, step in work.steps.items() if uid not in work.closed]
-    touched = [step for step in open_steps if any(map(spec.match_file, step.files))]
+    touched = [step for step in open_steps if any(map(matches, step.files))]
     for step in touched:
-        left = {f: tuple(p for p in getattr(step, f) if not spec.match_file(p)) for f in FILE_FIELDS}
+        left = {f: tuple(p for p in getattr(step, f) if not matches(p)) for f in FILE_FIELDS}
         if any(left.values()):
             work.change(step.uid, **left)
         else:

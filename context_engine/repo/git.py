@@ -90,6 +90,13 @@ READS_NO_FILES = frozenset(
 KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
 """Where git and the user's settings are stored. All other `GIT_*` are dropped: a hook that starts us sets GIT_DIR."""
 
+_NEXT_STEPS = {
+    "repository extension": "This git is too old for the format of the repository; install a newer git.",
+    "git repo version": "This git is too old for the format of the repository; install a newer git.",
+    "lazy fetching": "The clone is partial and lacks this content; run git fetch --refetch --no-filter.",
+    "": "run the same command in a terminal",
+}
+"""The next step after a failure of git, by the words that name it."""
 _FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 SETTING_WAIT_S = 5.0
 WORK_TREES_MAX = 64
@@ -417,9 +424,10 @@ class Git:
         if process.returncode == 1 and may_be_empty:
             return b""
         if process.returncode:
+            said_why = describe_exit(process.returncode, complaint)
             raise AccessFailed(
-                f"git {args[0]} failed with {describe_exit(process.returncode, complaint)}",
-                suggestion="run the same command in a terminal",
+                f"git {args[0]} failed with {said_why}",
+                suggestion=next((step for sign, step in _NEXT_STEPS.items() if sign in said_why), _NEXT_STEPS[""]),
                 details={"args": list(args), "exit": process.returncode},
             )
         return said

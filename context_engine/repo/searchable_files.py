@@ -1,4 +1,4 @@
-"""Which files a text search looks at: what the walk finds, of any size, without those whose beginning is no text.
+"""Which files a text search looks at: what the walk finds, of any size, without those that do not begin as text.
 
 While a watcher runs, what it hears is looked at again, path by path; without one the files are swept when the listing
 is older than it may be, and walked only when names came or went.

@@ -18,15 +18,13 @@ which begins with a bracket. A wrong rule is left out with a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pathspec import GitIgnoreSpec
-
-from context_engine.errors import InvalidArgument
 from context_engine.model import Finding
 from context_engine.review.finding import CATEGORIES, PRIORITIES, Category, mark_new
+from context_engine.search import GlobSet
 from context_engine.text import LineSpan, ParseError, compile_linear, read_yaml
 
 if TYPE_CHECKING:
@@ -137,7 +135,7 @@ def _parse_rule(row: Any, number: int) -> Invariant | str:
         category=CATEGORIES[CATEGORIES.index(category)],
         scope=SCOPES[SCOPES.index(scope)],
         written=repr(sorted((str(key), str(value)) for key, value in row.items())),
-        applies_to=compile_globs(list(map(str, paths if isinstance(paths, list) else [paths]))),
+        applies_to=GlobSet(map(str, paths if isinstance(paths, list) else [paths])).matches,
         shape=shape,
         **patterns,
     )
@@ -161,15 +159,6 @@ def _parse_pattern(written: Any) -> Pattern | None:
         return compile_linear(str(written), flags)
     except ValueError as error:
         raise ValueError(f"{str(written)!r} is not an RE2 pattern: {error}") from error
-
-
-def compile_globs(patterns: Sequence[str]) -> PathFilter:
-    """Return a filter of the paths that patterns in gitignore notation match. Raises: InvalidArgument."""
-    try:
-        spec = GitIgnoreSpec.from_lines([glob.removeprefix("./").replace("\\", "/") for glob in patterns])
-    except ValueError as error:
-        raise InvalidArgument(f"a pattern is wrong: {error}", suggestion="Write it as in .gitignore.") from error
-    return spec.match_file
 
 
 # -- using them --------------------------------------------------------------------------------------------------------

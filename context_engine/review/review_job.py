@@ -22,12 +22,12 @@ import msgspec
 from context_engine.errors import Cancelled, PreconditionFailed
 from context_engine.repo import DiffRequest, GitDiff
 from context_engine.review.finding import assign_ids, redact_finding
-from context_engine.review.invariants import compile_globs
 from context_engine.review.review_formats import review_to_json
 from context_engine.review.review_store import ReviewStore, ReviewUnit
 from context_engine.review.reviewer import FileReview
 from context_engine.review.second_pass import make_pending
 from context_engine.review.verdict import Coverage, FileCoverage, make_result, merge_runs, summarize_change
+from context_engine.search import GlobSet
 from context_engine.storage import prepare_type
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def open_review_job(request: ReviewRequest, workspace: ReviewWorkspace, store: R
     taken = workspace.diffs.read_diff(DiffRequest(f"{request.base}...{request.commit}"))
     changed = {file.path for file in taken.files}
     named = changed.intersection(request.paths or changed)
-    is_excluded = compile_globs(request.options.exclude_patterns)
+    is_excluded = GlobSet(request.options.exclude_patterns, changed).matches
     excluded = sorted(filter(is_excluded, named))
     files = tuple(file for file in taken.files if file.path in named.difference(excluded))
     if not files:

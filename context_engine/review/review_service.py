@@ -24,7 +24,7 @@ from context_engine.repo import DiffReader, DiffRequest, GitDiff, GitRevision, R
 from context_engine.review.analyzers import ALL as ANALYZERS
 from context_engine.review.analyzers import RUFF, AnalyzerRunner
 from context_engine.review.finding import Redact, ReviewOptions, redact_finding
-from context_engine.review.invariants import FILE_NAMES, InvariantSet, compile_globs, read_invariants_file
+from context_engine.review.invariants import FILE_NAMES, InvariantSet, read_invariants_file
 from context_engine.review.review_job import EXCLUDED, check_cancelled, merge_reviews, open_review_job, review_files
 from context_engine.review.review_sessions import ReviewSessions
 from context_engine.review.review_store import ReviewStore
@@ -40,6 +40,7 @@ from context_engine.review.source_versions import (
     iterate_versions,
 )
 from context_engine.review.verdict import NO_TIME, ReviewResult
+from context_engine.search import GlobSet
 from context_engine.storage import STATE_FOLDER, LivenessLock, home_id
 from context_engine.team_parts import load_team_part
 from context_engine.text import parse_diff
@@ -224,7 +225,7 @@ class ReviewService:
         """
         workspace = self.workspace
         reviewer, warnings = workspace.make_reviewer(options)
-        is_excluded = compile_globs(options.exclude_patterns)
+        is_excluded = GlobSet(options.exclude_patterns, (str(file.path) for file in change.files)).matches
         lost = {file.path: EXCLUDED if is_excluded(file.path) else NO_TIME for file in change.files}
         change = replace(change, files=tuple(file for file in change.files if lost[file.path] == NO_TIME))
         deadline = change.began + options.time_budget_s
@@ -290,8 +291,8 @@ class ReviewService:
         """
         began = time.monotonic()
         taken = self.workspace.diffs.read_diff(request)
-        is_included = compile_globs(include_patterns) if include_patterns else lambda _path: True
-        diffs = [file for file in taken.files if is_included(file.path)]
+        chosen = GlobSet(include_patterns, (file.path for file in taken.files))
+        diffs = [file for file in taken.files if not include_patterns or chosen.matches(file.path)]
         if not diffs:
             paths = ", ".join(file.path for file in taken.files[:3])
             raise PreconditionFailed(

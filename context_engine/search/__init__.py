@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from context_engine.search.searcher import Searcher
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.search.text_scanner import TextScanner
-    from context_engine.search.text_search import expand_braces, hash_search, rank_files, select_page, sort_by_keywords
+    from context_engine.search.text_search import (
+        GlobSet,
+        expand_braces,
+        hash_search,
+        rank_files,
+        select_page,
+        sort_by_keywords,
+    )
 
 __getattr__ = lazy_exports(__name__)

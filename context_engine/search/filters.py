@@ -9,11 +9,11 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from pathspec import GitIgnoreSpec
 
 from context_engine.index import term_hashes
 from context_engine.model import CHUNK_KINDS, Filter
 from context_engine.search.rankers import Mask, RankingView
+from context_engine.search.text_search import GlobSet
 
 MASKS_KEPT = 64
 
@@ -78,8 +78,8 @@ class FilterMasks:
         return mask
 
     def _paths(self, globs: tuple[str, ...]) -> Mask:
-        spec = GitIgnoreSpec.from_lines([glob.removeprefix("./").replace("\\", "/") for glob in globs])
-        return np.fromiter(map(spec.match_file, self._snapshot.paths), bool, self._snapshot.files)
+        matches = GlobSet(globs, self._snapshot.paths).matches
+        return np.fromiter(map(matches, self._snapshot.paths), bool, self._snapshot.files)
 
     def _tag(self, tag: str) -> Mask:
         known = self._known.get(tag)

@@ -225,7 +225,7 @@ class TextScanner(JointService):
             cut = len(under) + 1
         for globs, is_wanted in ((query.includes, True), (query.excludes, False)):
             if globs:
-                matches = GlobSet(globs).matches
+                matches = GlobSet(globs, (file.path for file in listing.entries)).matches
                 files = tuple([file for file in files if matches(file.path[cut:]) == is_wanted])
         with self._lock:
             _keep(self._choices, key, (listing, files))

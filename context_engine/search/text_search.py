@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
@@ -32,10 +32,25 @@ DEFINING = (
 
 
 class GlobSet(GlobMatcher):
-    """Globs in gitignore notation, with braces: `src/`, `*.py`, `docs/**/*.{md,rst}`; a `!glob` excludes."""
+    """Globs in gitignore notation, with braces: `src/`, `*.py`, `docs/**/*.{md,rst}`; a `!glob` excludes.
 
-    def __init__(self, globs: Iterable[str]) -> None:
-        super().__init__(part for glob in globs for part in expand_braces(glob.removeprefix("./").replace("\\", "/")))
+    A part of a glob that is the name of a file or folder in one of `paths` means it, whatever brackets it has.
+
+    >>> GlobSet(["app/[id]/**"], ["app/[id]/page.tsx", "app/i/page.tsx"]).matches("app/[id]/page.tsx")
+    True
+    """
+
+    def __init__(self, globs: Iterable[str], paths: Iterable[str] = ()) -> None:
+        names = {name for path in paths if _MARKS.search(path) for name in path.split("/")}
+        super().__init__(one for glob in globs for one in expand_braces(_quote_names(glob, names)))
+
+
+_MARKS = re.compile(r"[\\*?\[\]{},!#]")
+
+
+def _quote_names(glob: str, names: Collection[str]) -> str:
+    parts = glob.removeprefix("./").replace("\\", "/").split("/")
+    return "/".join(_MARKS.sub(r"\\\g<0>", part) if part in names else part for part in parts)
 
 
 def expand_braces(glob: str) -> list[str]:
@@ -49,10 +64,10 @@ def expand_braces(glob: str) -> list[str]:
     done, waiting = [], [glob]
     while waiting:
         one = waiting.pop()
-        inner = re.search(r"\{([^{}]*,[^{}]*)\}", one)
+        inner = re.search(r"(?<!\\)\{((?:\\.|[^{}\\])*,(?:\\.|[^{}\\])*)\}", one)
         if inner:
             head, tail = one[: inner.start()], one[inner.end() :]
-            waiting += [head + alternative + tail for alternative in reversed(inner[1].split(","))]
+            waiting += [head + alternative + tail for alternative in reversed(re.split(r"(?<!\\),", inner[1]))]
         else:
             done.append(one)
         if len(done) + len(waiting) > ALTERNATIVES_MAX:

@@ -1,4 +1,4 @@
-"""PURE. The one decoder: what a file shows, what a search finds in it, and what an edit writes back.
+"""PURE. The one decoder: for reading a file, searching it, and writing an edit back.
 
 A byte order mark decides; then UTF-16 and UTF-32 by their NULs; then UTF-8. Other bytes are guessed: the encoding in
 which most characters are frequent in a language that uses it. A guess counts only if it gives the same bytes back.

@@ -6,7 +6,7 @@ for "not given". All of these are accepted. An error about any other value names
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
@@ -96,8 +96,8 @@ class ChoiceArg(ArgumentType):
     among: tuple[str, ...]
 
     def schema(self) -> dict[str, Any]:
-        """Include the words."""
-        return {"type": "string", "enum": list(self.among)}
+        """Include the words; an empty one, which means that none is chosen, is not a word to a client."""
+        return {"type": "string", "enum": list(filter(None, self.among))}
 
     def read(self, name: str, value: Any) -> str:
         """Accept one of the words in any case."""
@@ -192,9 +192,16 @@ class TextListArg(ArgumentType):
 
 @dataclass(frozen=True, slots=True)
 class ObjectArg(ArgumentType):
-    """An object with any fields; the tool checks them."""
+    """An object that the tool checks. Without `fields` their names are free, and the schema asks for JSON in a text.
 
-    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "object"}
+    Gemini and the strict mode of OpenAI refuse an object of which no field is named.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    def schema(self) -> dict[str, Any]:
+        """Include the fields."""
+        return {"type": "object", "properties": dict(self.fields)} if self.fields else {"type": "string"}
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """Accept an object, or JSON text of one."""
@@ -207,14 +214,15 @@ class ObjectArg(ArgumentType):
 
 @dataclass(frozen=True, slots=True)
 class ObjectListArg(ArgumentType):
-    """A list of objects that the tool checks. `alone` is the field for a text in place of an object.
+    """A list of objects that the tool checks. `alone` is the field for a text in place of an object."""
 
-    The schema has no fields: the description names them, since a client pays for each one in every request.
-    """
-
-    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "array", "items": {"type": "object"}}
+    fields: Mapping[str, Any] = field(default_factory=dict)
     alone: str = ""
     most: int = 100
+
+    def schema(self) -> dict[str, Any]:
+        """Include the fields."""
+        return {"type": "array", "items": {"type": "object", "properties": dict(self.fields)}}
 
     def read(self, name: str, value: Any) -> tuple[Any, ...]:
         """Return a list; accept JSON in a text, or a single object."""

@@ -88,11 +88,11 @@ def call_tool(
     engine: "Engine",
     call: Call,
     name: Annotated[str, TextArg("Tool.", 1)],
-    arguments: Annotated[Mapping[str, Any], ObjectArg("Its arguments.")] = {},
+    arguments: Annotated[Mapping[str, Any], ObjectArg("Its arguments, as JSON.")] = {},
 ) -> Reply:
     """Call a tool that is not listed, found by list_tools.
 
-    Example: {"name": "undo_edit", "arguments": {"steps": 1}}
+    Example: {"name": "undo_edit", "arguments": "{}"}
     """
     target, target_arguments = resolve_call({"name": name, "arguments": arguments})
     return target.call(engine, target_arguments, call)

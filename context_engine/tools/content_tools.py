@@ -14,6 +14,7 @@ from context_engine.text import compact_json, drop_empty, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.edit_arguments import ContentArg
 from context_engine.tools.reply import NOTE_CHARS, pick_fields, reply_size, take_fitting_rows
+from context_engine.tools.structured_replies import DRAFT_FIELDS
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def validate_content(
     content: Annotated[str, TextArg("What to check.", 0, CONTENT_CHARS)],
     content_type: Annotated[str, ChoiceArg("What it is.", CONTENT_KINDS)] = "raw_text",
     file_path: Annotated[str, TextArg("Where it belongs.")] = "",
-    findings: Annotated[Mapping[str, Any] | None, ObjectArg("As next asks.")] = None,
+    findings: Annotated[Mapping[str, Any] | None, ObjectArg("As next asks.", DRAFT_FIELDS)] = None,
     *,
     language: Annotated[str, TextArg("Else by file_path.", 0, 40)] = "",
     scrub_secrets: Annotated[bool, BooleanArg("Look for secrets, return it without.")] = True,
@@ -38,7 +39,7 @@ def validate_content(
         "1",
         "2",
     ),
-    schema: Annotated[Mapping[str, Any] | None, ObjectArg("A JSON Schema that data must keep to.")] = None,
+    schema: Annotated[Mapping[str, Any] | None, ObjectArg("A JSON Schema that data must keep to, as JSON.")] = None,
     stop_on_error: Annotated[bool, BooleanArg("No further tier after an error.")] = False,
     max_findings: Annotated[int, IntegerArg("Most findings.", 1, 1_000)] = 100,
     base_content: Annotated[str | None, TextArg("Older version: only new findings.", 0, CONTENT_CHARS)] = None,

@@ -5,7 +5,7 @@ position, "edit 2: targt is unknown": an edit that is only half understood must 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from context_engine.edit import BYTES_MAX, AnyEdit, Edit, Fuzzy, LineEdit, SymbolEdit, SymbolPlace
@@ -22,7 +22,7 @@ from context_engine.tools.arguments import (
     read_objects,
     to_snake_case,
 )
-from context_engine.tools.structured_replies import COUNT, FLAG, TEXT
+from context_engine.tools.structured_replies import COUNT, FLAG, TEXT, texts
 
 EDITS_MAX = 200
 FILES_MAX = 100
@@ -125,6 +125,8 @@ EDIT_OPTIONS = ("before", "after", "line_range", "occurrence", "expected_matches
 class EditListArg(ObjectListArg):
     """A list of edits of one file, each as `read_edit` takes it."""
 
+    fields: Mapping[str, Any] = field(default_factory=lambda: texts("target replace"))
+
     def read(self, name: str, value: Any) -> tuple[AnyEdit, ...]:
         """Accept a list, JSON text of one, or a single edit."""
         listed = read_objects(name, value, EDITS_MAX, EDIT_EXAMPLE, least=1)
@@ -144,6 +146,8 @@ class FileEdits:
 class FileEditsArg(ObjectListArg):
     """A list of files, each with its edits."""
 
+    fields: Mapping[str, Any] = field(default_factory=lambda: {"path": TEXT, "edits": EditListArg("").schema()})
+
     def read(self, name: str, value: Any) -> tuple[FileEdits, ...]:
         """Accept a list, or JSON text of one."""
         kinds = {"path": TextArg("", 1), "edits": EditListArg(""), "expected_hash": TextArg("")}
@@ -152,9 +156,9 @@ class FileEditsArg(ObjectListArg):
         for number, row in enumerate(read_objects(name, value, FILES_MAX, example, least=1), 1):
             entry = name_entry(name, number)
             read: dict[str, Any] = {"path": "", "edits": ()} | read_typed(entry, row, kinds)
-            for field in ("path", "edits"):
-                if not read[field]:
-                    kinds[field].read(name_field(entry, field), read[field])  # raises: it is missing
+            for part in ("path", "edits"):
+                if not read[part]:
+                    kinds[part].read(name_field(entry, part), read[part])  # raises: it is missing
             files.append(FileEdits(**read))
         return tuple(files)
 
@@ -215,9 +219,9 @@ def read_edit(name: str, value: Mapping[str, Any]) -> AnyEdit:
         return SymbolEdit(read["symbol"], text, PLACES[actions[0]], lines, read.get("target", ""))
     if read.keys() == {"line_range", "replace"}:
         return LineEdit(read["line_range"], read["replace"])
-    for field in ("target", "replace"):
-        if field not in read:
-            raise argument_error(name_field(name, field), "is missing", EDIT_EXAMPLE)
+    for part in ("target", "replace"):
+        if part not in read:
+            raise argument_error(name_field(name, part), "is missing", EDIT_EXAMPLE)
     if read.get("occurrence") and (read.get("line_range") or read.get("expected_matches", 1) > 1):
         wrong = "cannot be combined with line_range or expected_matches"
         raise argument_error(name_field(name, "occurrence"), wrong, "Send one of them.")

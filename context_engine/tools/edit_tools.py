@@ -57,10 +57,8 @@ def edit_file(
     replace: Annotated[str | None, ContentArg("New text; empty: delete."), *NEW] = None,
     symbol: Annotated[str | None, TextArg("Definition to replace, or around target.")] = None,
     line_range: Annotated[LineSpan | None, LineRangeArg("10-20: to replace, or around target.")] = None,
-    edits: Annotated[
-        tuple[AnyEdit, ...], EditListArg("Several: {target, replace, symbol, line_range, insert_after, occurrence}.")
-    ] = (),
-    files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several: {path, edits}.")] = (),
+    edits: Annotated[tuple[AnyEdit, ...], EditListArg("Several; also symbol, line_range, insert_after.")] = (),
+    files: Annotated[tuple[FileEdits, ...], FileEditsArg("Several.")] = (),
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
     dry_run: Annotated[bool, BooleanArg("Only show the diff.")] = False,
     *,

@@ -34,6 +34,7 @@ from context_engine.tools.plan_tools import (
     question_rows,
 )
 from context_engine.tools.reply import NOTE_CHARS, reply_size
+from context_engine.tools.structured_replies import texts
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -220,12 +221,14 @@ def refine_plan(
     engine: "Engine",
     call: Call,
     plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
-    operations: Annotated[tuple[Mapping[str, Any], ...], ObjectListArg("op: add_step, remove_step ...", most=200)] = (),
+    operations: Annotated[
+        tuple[Mapping[str, Any], ...], ObjectListArg("op: add_step, remove_step ...", texts("op step title"), most=200)
+    ] = (),
     feedback: Annotated[str, TextArg("In words.", 0, 10_000)] = "",
     draft: Annotated[Any, PlanArgument("Your version.")] = None,
     *,
     current_plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
-    clarifications: Annotated[Mapping[str, Any], ObjectArg("Answers, by question or its id.")] = {},
+    clarifications: Annotated[Mapping[str, Any], ObjectArg("Answers, by question or its id, as JSON.")] = {},
     focus_steps: Annotated[tuple[str, ...], TextListArg("Steps the feedback is about.")] = (),
     expected_version: Annotated[int | None, IntegerArg("Refused unless this is the newest.", 0, ENDLESS)] = None,
     auto_save: Annotated[bool, BooleanArg("Keep it as the next version.")] = True,

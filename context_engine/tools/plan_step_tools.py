@@ -52,6 +52,7 @@ from context_engine.tools.plan_tools import (
     which_step,
 )
 from context_engine.tools.reply import NOTE_CHARS, cut_to_size, reply_size, take_fitting_rows
+from context_engine.tools.structured_replies import COUNT, texts
 from context_engine.tools.tool import Call, Reply, UserQuestion, tool
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
         PlanStep,
         StepUpdate,
     )
+
+EVIDENCE = texts("command output") | {"exit_code": COUNT}
 
 FILES_SHOWN_MAX = 50
 """Of a diffstat; `affected_files` names all."""
@@ -197,7 +200,10 @@ def complete_step(
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP, "step"] = 0,
     notes: Annotated[str, TextArg("What was done.", 0, PROSE_CHARS_MAX)] = "",
-    evidence: Annotated[tuple[Mapping[str, Any], ...], ObjectListArg("command, exit_code, output.", "output", 20)] = (),
+    evidence: Annotated[
+        tuple[Mapping[str, Any], ...],
+        ObjectListArg("Commands that ran.", EVIDENCE, "output", 20),
+    ] = (),
     criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
     *,
     step_uid: Annotated[str, UID] = "",
@@ -343,8 +349,8 @@ CHANGE_FIELDS: Mapping[str, ArgumentType] = {
 class FileChanges(ObjectListArg):
     """Changes of files, each with one field for its new text."""
 
-    def fields(self) -> dict[str, Any]:
-        """Return the schema with fields, for a model that writes changes."""
+    def schema(self) -> dict[str, Any]:
+        """Include the fields."""
         text = {"type": "string"}
         edit = {"type": "object", "properties": {"old": text, "new": text}}
         others = {"change_type": text | {"enum": list(CHANGE_TYPES)}, "edits": {"type": "array", "items": edit}}
@@ -537,7 +543,7 @@ def _changes_by_model(
     made = build_packet(state.plan, _target_step(state, number), engine.plans.sources().code)
     arguments: dict[str, Any] = {"plan_id": state.plan.id, "step_number": number}
     kinds = FileChanges("")
-    schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds.fields()}}
+    schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds.schema()}}
     second = SecondPass("execute_plan", made.brief(context), schema, arguments, "changes", is_stored=False)
     improved = engine.second_pass.run(second, assist, cancel=call.cancel)
     return () if improved.draft is None else kinds.read("changes", improved.draft["changes"]), improved

@@ -34,6 +34,7 @@ from context_engine.tools.arguments import (
     argument_error,
 )
 from context_engine.tools.reply import NOTE_CHARS, describe_empty_list, keep_fitting, reply_size, take_fitting_rows
+from context_engine.tools.structured_replies import TEXT, list_of, texts
 from context_engine.tools.tool import Reply, tool
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ PlanFormat = Annotated[str, ChoiceArg("Rendering.", ("json", "markdown"))]
 class PlanArgument(ArgumentType):
     """A whole plan: an object, or a text with JSON in it. The parser reports what is wrong in it."""
 
-    SCHEMA: ClassVar[Mapping[str, Any]] = {"type": "object"}
+    SCHEMA: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"goal": TEXT, "steps": list_of({"type": "object", "properties": texts("title description")})},
+    }
 
     def read(self, name: str, value: Any) -> Any:
         """Return the plan of a text, if it has one, else the value unchanged; an empty text means no plan."""

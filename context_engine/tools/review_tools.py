@@ -29,6 +29,7 @@ from context_engine.tools.arguments import (
 )
 from context_engine.tools.edit_arguments import ContentArg
 from context_engine.tools.reply import add_rows, pick_fields, reply_size, take_fitting_rows
+from context_engine.tools.structured_replies import COUNT, DRAFT_FIELDS, NUMBER, TEXT, list_of
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ OPTIONS = (
     *("custom_instructions", "invariants_path", "analyzers", "fail_on", "allow_ids", "time_budget_s"),
 )
 """The arguments of `review_changes` that every review has; other tools take them as one object."""
+OPTION_FIELDS = {"fail_on": TEXT, "max_findings": COUNT, "confidence_threshold": NUMBER, "time_budget_s": COUNT}
+OPTION_FIELDS |= dict.fromkeys(("categories", "exclude_patterns", "analyzers"), list_of(TEXT))
 
 Format = Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown", "sarif", "rdjson"))]
 Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
@@ -59,7 +62,7 @@ def review_changes(
     diff: Annotated[str, ContentArg("Unified diff.")] = "",
     fail_on: Annotated[str, ChoiceArg("From which priority on it fails.", tuple(map(str.lower, FAIL_ON)))] = "none",
     *,
-    file_contexts: Annotated[Mapping[str, Any], ObjectArg("Path to its new content.")] = {},
+    file_contexts: Annotated[Mapping[str, Any], ObjectArg("Path to its new content, as JSON.")] = {},
     base_ref: Annotated[str, TextArg("What the diff starts from.")] = "",
     categories: Annotated[tuple[str, ...], TextListArg("Only these.", CATEGORIES)] = (),
     confidence_threshold: Annotated[float, FractionArg("Least confidence.")] = 0.7,
@@ -73,7 +76,7 @@ def review_changes(
     time_budget_s: Annotated[int, IntegerArg("Seconds.", 1, 600)] = 30,
     format: Format = "json",  # noqa: A002 - the name in the contract
     assist: Assist = "auto",
-    findings: Annotated[Mapping[str, Any] | None, ObjectArg("Your own, by next.schema.")] = None,
+    findings: Annotated[Mapping[str, Any] | None, ObjectArg("Your own, by next.schema.", DRAFT_FIELDS)] = None,
     review_id: Annotated[str, TextArg("Of the review they belong to.", 0, ID_CHARS)] = "",
     submission_id: Annotated[str, TextArg("As in next.", 0, ID_CHARS)] = "",
 ) -> Reply:
@@ -140,7 +143,7 @@ def review_git_diff(
     include_patterns: Annotated[tuple[str, ...], TextListArg("Globs to keep.", most=PATTERNS_MAX)] = (),
     context_lines: Annotated[int, IntegerArg("Around each hunk.", 0, 50)] = 3,
     include_untracked: Annotated[bool, BooleanArg("New files too.")] = False,
-    options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.")] = {},
+    options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.", OPTION_FIELDS)] = {},
     format: Format = "json",  # noqa: A002 - the name in the contract
     assist: Assist = "auto",
 ) -> Reply:
@@ -256,7 +259,7 @@ def reactive_review_pr(
     additions: Annotated[int | None, IntegerArg("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - an argument of the upstream spec
     deletions: Annotated[int | None, IntegerArg("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - an argument of the upstream spec
     max_workers: Annotated[int | None, IntegerArg("Units at a time; else the cores, 4 at most.", 1, 16)] = None,
-    options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.")] = {},
+    options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.", OPTION_FIELDS)] = {},
     resume_if_same: Annotated[bool, BooleanArg("Go on with an unfinished one.")] = True,
 ) -> Reply:
     """Review a large pull request in the background; get_review_status shows findings as they come."""

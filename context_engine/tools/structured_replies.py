@@ -35,6 +35,8 @@ def object_of(required: Mapping[str, Schema], optional: Mapping[str, Schema] | N
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 
+DRAFT_FIELDS = {"findings": list_of({"type": "object", "properties": texts("quote category title body message")})}
+"""The fields of findings that an agent sends; the schema in `next` has the others."""
 ERROR = object_of({**texts("code message suggestion"), "retryable": FLAG, "details": OPEN})
 
 

@@ -43,6 +43,23 @@ def test_globs_name_paths_as_in_an_ignore_file(globs: list[str], named: list[str
     assert [path for path in not_named if chosen.matches(path)] == []
 
 
+ODD = st.lists(
+    st.text("ab[]{}*?!#, \\-^", min_size=1, max_size=6).filter(lambda part: part.strip() == part),
+    min_size=1,
+    max_size=3,
+).map("/".join)
+
+
+@given(st.lists(ODD, min_size=1, max_size=6, unique=True), st.data())
+def test_the_path_of_a_file_means_that_file_whatever_brackets_it_has(paths: list[str], data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from([path for path in paths if "\\" not in path] or ["a"]))
+    chosen = GlobSet([f"./{path}"], paths)
+    named = [one for one in [*paths, f"{path}/x"] if chosen.matches(one)]
+    assert {path, f"{path}/x"} & {*paths, f"{path}/x"} <= set(named)
+    if "/" in path:
+        assert all(one == path or one.startswith(f"{path}/") for one in named)
+
+
 # -- keywords --
 
 

@@ -334,6 +334,7 @@ NOT_CONSTANT = {
     "secrets/secret_finder.py": "its own numbers, a pattern of ours as bytes, and joins patterns of its own",
     "secrets/secret_rules.py": "rules of this package; a user's run in RE2",
     "text/formatting.py": "joins classes of its own",
+    "text/decoding.py": "patterns of its own tables, none of which repeats a repetition",
     "text/words.py": "joins patterns of its own",
     "tools/reply.py": "an escaped name",
     "repo/git_files.py": "joins patterns of its own",

@@ -18,7 +18,7 @@ from context_engine.errors import UnknownTool
 from context_engine.server.profiles import PROFILES
 from context_engine.settings import Settings
 from context_engine.tools import Tool
-from context_engine.tools.arguments import REQUIRED
+from context_engine.tools.arguments import LIMITS, REQUIRED
 from tests.support.tools_stand_in import StandIn
 
 EACH = pytest.mark.parametrize("tool", tools.ALL, ids=lambda tool: tool.name)
@@ -52,6 +52,35 @@ def test_a_schema_is_valid_and_takes_nothing_else(tool: Tool) -> None:
     jsonschema.Draft202012Validator.check_schema(tool.schema)
     assert tool.schema["type"] == "object"
     assert tool.schema["additionalProperties"] is False
+
+
+STRICT_WORDS = {"type", "description", "properties", "items", "enum", "required", "additionalProperties", "default"}
+"""Words of a schema that OpenAI's strict mode and Gemini take. Both refuse `$ref`, `oneOf`, a list of types and `format`."""
+
+
+def violations(schema: Any, place: str, limits: frozenset[str] = frozenset()) -> list[str]:
+    """What a strict client refuses: https://ai.google.dev/api/caching#Schema, and OpenAI's guide to structured outputs."""
+    wrong = [f"{place}: {word}" for word in schema.keys() - STRICT_WORDS - limits]
+    kind = schema.get("type")
+    if kind not in {"string", "integer", "number", "boolean", "array", "object"}:
+        wrong.append(f"{place}: type {kind}")
+    if "enum" in schema and (kind != "string" or not all(isinstance(one, str) and one for one in schema["enum"])):
+        wrong.append(f"{place}: enum")
+    if kind == "array" and "items" not in schema:
+        wrong.append(f"{place}: no items")
+    properties = schema.get("properties", {})
+    if kind == "object" and not properties:
+        wrong.append(f"{place}: no properties")
+    if not set(schema.get("required", ())) <= properties.keys():
+        wrong.append(f"{place}: required")
+    parts = [*properties.items(), *([("items", schema["items"])] if "items" in schema else [])]
+    return wrong + [one for name, part in parts for one in violations(part, f"{place}.{name}", limits)]
+
+
+@EACH
+def test_a_schema_keeps_to_what_the_strict_modes_of_clients_take(tool: Tool) -> None:
+    assert violations(tool.schema, tool.name, LIMITS) == [f"{tool.name}: no properties"] * (not tool.parameters)
+    assert violations(tool.listed_schema, tool.name) == [f"{tool.name}: no properties"] * (not tool.parameters)
 
 
 @EACH
