@@ -33,11 +33,12 @@ from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.storage import create_private, database, lock_private, make_private_folder, replace_private
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
 
 1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never split,
-5 keys of embedded texts, static vectors, 6 languages and roles by the text of a file, 7 no keys of summaries
+5 keys of embedded texts, static vectors, 6 languages and roles by the text of a file, 7 no keys of summaries,
+9 outlines by pieces, with what macros and templates name
 """
 SEGMENTS_MAX = 8
 """More segments than this slow queries down; fewer mean more merging."""

@@ -162,6 +162,6 @@ def qualified_names(symbols) -> list[str]:
     """Return `Outer.inner` for each symbol of an outline."""
     names: list[str] = []
     for symbol in symbols:
-        above = names[symbol.parent] if symbol.parent >= 0 else symbol.owner
-        names.append(f"{above}.{symbol.name}" if above else symbol.name)
+        above = names[symbol.parent] if symbol.parent >= 0 else ""
+        names.append(".".join(filter(None, (above, symbol.owner, symbol.name))))
     return names

@@ -13,7 +13,7 @@ import platform
 import sys
 import tarfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from tree_sitter import Language as TreeSitterLanguage
-from tree_sitter import Parser, Query, QueryCursor, Tree
+from tree_sitter import Parser, Query, QueryCursor, Range, Tree
 
 from context_engine.storage import make_private_folder
 
@@ -74,15 +74,20 @@ class Grammars:
             parsers[name] = Parser(language)
         return parsers.get(name)
 
-    def parse(self, name: str, data: bytes) -> Tree | None:
-        """Parse a file; None if the grammar cannot be loaded, or needs longer than for any sound file.
+    def parse(self, name: str, data: bytes, ranges: Sequence[Range] = ()) -> Tree | None:
+        """Parse a file, or ranges of it; None if the grammar cannot be loaded, or takes longer than for a sound file.
 
         Grammars need quadratic time to recover from some errors: 100 kB of `-->` take Python's ten minutes.
         """
         parser = self.parser(name)
-        if parser is None or (len(data) > WATCHED_BYTES and _depth(data) > DEPTH_MAX):
+        if parser is None or (not ranges and len(data) > WATCHED_BYTES and _depth(data) > DEPTH_MAX):
             return None
-        return parser.parse(data) if len(data) <= UNTIMED_BYTES else _parsed_in_time(parser, data)
+        parser.included_ranges = list(ranges)
+        size = sum(part.end_byte - part.start_byte for part in ranges) or len(data)
+        try:
+            return parser.parse(data) if size <= UNTIMED_BYTES else _parsed_in_time(parser, data)
+        finally:
+            parser.included_ranges = []
 
     def cursor(self, name: str, query: str) -> QueryCursor | None:
         """Return a new cursor for a query; None if the query does not fit the grammar (see `problem`)."""

@@ -39,7 +39,7 @@ OWN_BYTES_MAX = 200_000
 
 ORDER = (
     "python javascript typescript tsx go rust java objc php cpp c csharp ruby kotlin swift scala elixir haskell lua "
-    "bash zig matlab markdown rst json yaml toml sql html css scss dockerfile makefile vue svelte dart "
+    "bash zig matlab markdown rst json yaml toml sql html css scss dockerfile makefile vue svelte astro dart "
     "r julia perl ocaml protobuf graphql hcl cmake powershell erlang clojure nix asciidoc text xml ini"
 ).split()
 """The built-in languages in order: where two have the same suffix or claim the same text, the first has it."""
@@ -184,6 +184,8 @@ class Outlining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     joins_clauses: bool = False
     declarator: str = ""
     blanks: tuple[str, ...] = ()
+    semicolons: str = ""
+    macros: tuple[tuple[str, int, SymbolKind], ...] = ()
 
 
 class Language(Outlining, frozen=True, kw_only=True):
@@ -193,7 +195,10 @@ class Language(Outlining, frozen=True, kw_only=True):
     `upper_is_constant` makes UPPER_CASE variables and fields constants; `joins_clauses` makes neighbors of one name
     one definition; `declarator` reads name and owner out of a whole declarator, as C writes them; `keywords` give the
     kind of a definition that only its keyword gives; `blanks` are patterns whose first group is read as blank (macros
-    that a parser cannot read); `only_inside` are [open, close] patterns of the parts to read (a `<script>` in HTML).
+    that a parser cannot read), and `semicolons` one of blanks to be read as such; `macros` are rows of a
+    pattern of names, the number of the argument that names what such a call defines (or else the last one), and its
+    kind. `only_inside` are [open, close] patterns of the parts to read (a `<script>` in HTML), of which a group of
+    `open` is one, too; with [open, close, before, after] the bytes around a part are read as these.
     `claims` maps a suffix that several languages use to a pattern of the files that are in this one.
     `inline_tests` and `parsed_bytes_max`: see docs/guides/adding-a-language.md.
     """
@@ -210,7 +215,7 @@ class Language(Outlining, frozen=True, kw_only=True):
     imports: Imports = Imports()
     resolution: ResolutionRules = ResolutionRules()
     renames: RenameRules = RenameRules()
-    only_inside: tuple[tuple[str, str], ...] = ()
+    only_inside: tuple[tuple[str, ...], ...] = ()
     keywords: tuple[tuple[str, str], ...] = ()
     parsed_bytes_max: int = 600_000
     inline_tests: bool = False
@@ -401,12 +406,19 @@ def _our_patterns() -> frozenset[str]:
     return frozenset(pattern for language in _our_languages() for _, pattern in _patterns(language))
 
 
+def macro_call(names: str) -> str:
+    """Return the pattern of a call of macros at the start of a line; its first group begins with the statement."""
+    return rf"(?m)^[ \t]*((?:static[ \t]+)?(?:{names})[ \t]*\()"
+
+
 def _patterns(language: Language) -> Iterator[tuple[str, str]]:
     """Yield the patterns of a language, each with its field."""
     yield "comments.docstring", language.comments.docstring
     yield "outline.declarator", language.declarator
+    yield "outline.semicolons", language.semicolons
+    yield from (("outline.macros", macro_call(names)) for names, _, _ in language.macros)
     yield from (("outline.blanks", pattern) for pattern in language.blanks)
-    yield from (("only_inside", pattern) for pair in language.only_inside for pattern in pair)
+    yield from (("only_inside", pattern) for part in language.only_inside for pattern in part[:2])
     renames = language.renames
     for pattern in (renames.decorator, renames.called_comments, renames.type_comments):
         yield "renames", pattern

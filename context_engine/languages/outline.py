@@ -16,6 +16,7 @@ adds signatures, doc comments, references and syntax errors, which only answers 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -24,7 +25,7 @@ from tree_sitter import Node
 
 from context_engine.languages import signatures as detailed
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Language, compile_pattern
+from context_engine.languages.language import Language, compile_pattern, macro_call
 from context_engine.languages.line_scanners import SCANNERS
 from context_engine.languages.outline_types import (
     EXTENDS,
@@ -36,7 +37,7 @@ from context_engine.languages.outline_types import (
     join_clauses,
     nest_symbols,
 )
-from context_engine.languages.syntax_trees import read_tree, tree_errors
+from context_engine.languages.syntax_pieces import PiecewiseTree, read_pieces
 from context_engine.model import Finding, syntax_finding
 
 PROBLEMS_MAX = 20
@@ -62,19 +63,21 @@ def outline_file(language: Language, data: bytes, grammars: Grammars, *, details
     cursor = grammars.cursor(language.grammar, language.definitions)
     if cursor is None:
         return _without(grammars.problem(language.grammar, language.definitions))
-    data, tree = read_tree(language, data, grammars)
+    data, tree = read_pieces(language, data, grammars)
     if isinstance(tree, str):
         return _without(tree)
     if language.depth_max is not None:
         cursor.set_max_start_depth(language.depth_max)
-    found, imports, nodes = read_matches(language, data, cursor.matches(tree.root_node))
+    found, imports, nodes = read_matches(language, data, tree.matches(cursor))
+    if language.macros:
+        found = add_macros(language, data, tree, found)
     symbols = nest_symbols(join_clauses(found) if language.joins_clauses else found)
     if not details:
         return Outline(tuple(symbols), tuple(imports))
     cursor = grammars.cursor(language.grammar, language.references) if language.references else None
-    references = detailed.find_references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
+    references = detailed.find_references(data, symbols, tree.matches(cursor)) if cursor else ()
     symbols = detailed.add_details(language, data, symbols, nodes)
-    return Outline(tuple(symbols), tuple(imports), references, tree_errors(data, tree, PROBLEMS_MAX))
+    return Outline(tuple(symbols), tuple(imports), references, tree.errors(data, PROBLEMS_MAX))
 
 
 def _scan(language: Language, data: bytes, *, details: bool) -> Outline:
@@ -101,7 +104,7 @@ def _without(problem: str) -> Outline:
 
 KINDS = frozenset({*SYMBOL_KINDS, EXTENDS})
 VALUES = frozenset({"variable", "field", "property"})
-DECLARED = frozenset({"function", "method", "variable", "field", "type"})
+DECLARED = frozenset({"function", "method", "variable", "field", "type", "class", "struct"})
 CALLABLE = {"variable": "function", "field": "method"}
 QUOTES = "\"'`<"
 IMPORT_CHARS_MAX = 10_000  # one `use` statement of Rust may list a hundred names
@@ -126,7 +129,7 @@ class DefinitionMatch(NamedTuple):
 
 
 def read_matches(
-    language: Language, data: bytes, matches: list[tuple[int, Captured]]
+    language: Language, data: bytes, matches: Iterable[tuple[int, Captured]]
 ) -> tuple[list[FoundSymbol], list[Import], Nodes]:
     """Return the definitions, the imports, and the nodes of the definitions by (start, stop)."""
     best: dict[int, DefinitionMatch] = {}
@@ -181,11 +184,10 @@ def _find_symbols(language: Language, data: bytes, best: dict[int, DefinitionMat
             text = bare_type_name(text)
         elif declarator is not None and kind in DECLARED:
             text, kind, owner = _read_declarator(declarator, text, kind, owner)
-        if kind in VALUES:
-            if language.upper_is_constant and len(text) > 1 and text.isupper():
-                kind = "constant"
-            elif text[:1] == ":":  # Ruby's attr_reader :name
-                text = text[1:]
+        if kind in VALUES and language.upper_is_constant and len(text) > 1 and text.isupper():
+            kind = "constant"
+        if kind != "rule" and text[:1] == ":":  # Ruby's attr_reader :name
+            text = text[1:]
         start, stop = node.start_byte, node.end_byte
         row, (last, column) = node.start_point[0], node.end_point
         # A node that ends with its newline ends on the line before.
@@ -229,6 +231,61 @@ def bare_type_name(text: str) -> str:
     """
     words = re.findall(r"[\w$]+", text.partition("<")[0] or text)
     return words[-1] if words else text
+
+
+# -- macros ------------------------------------------------------------------------------------------------------
+
+
+ARGUMENT = re.compile(rb'\s*+("[^"\n]*+"|[^,()"]{0,200}+)([,)])')
+INSIDE = frozenset({"comment", "compound_statement", "preproc_arg", "preproc_def", "raw_string_content"})
+"""Where a macro defines nothing that others see."""
+
+
+def add_macros(language: Language, data: bytes, tree: PiecewiseTree, found: list[FoundSymbol]) -> list[FoundSymbol]:
+    """Add what calls of macros define outside of functions: `TEST(Zoo, purrs) { ... }`, `DEFINE_MUTEX(lock);`."""
+    added: dict[int, FoundSymbol] = {}
+    for pattern, number, kind in language.macros:
+        for call in compile_pattern(macro_call(pattern), of_bytes=True).finditer(data):
+            name = _find_argument(data, call.end(), number)
+            start = call.start(1)
+            node = tree.tree_at(start).root_node.descendant_for_byte_range(start, start + 1)
+            node = node and _statement_of(node)
+            if name is None or node is None:
+                continue
+            body = node.next_named_sibling
+            is_around = body is not None and body.type == "compound_statement"
+            last = body if is_around and not data[node.end_byte : body.start_byte].strip() else node
+            line = data.count(b"\n", start, name.start(1)) + node.start_point[0] + 1
+            text = name[1].decode("utf-8", "replace").strip().strip('"')
+            first, stop = node.start_point[0] + 1, last.end_byte
+            symbol = FoundSymbol(start, -stop, name.start(1), text, kind, first, last.end_point[0] + 1, line)
+            added.setdefault(start, symbol)
+    return [symbol for symbol in found if symbol.start not in added] + list(added.values())
+
+
+def _find_argument(data: bytes, at: int, number: int) -> re.Match[bytes] | None:
+    """Return an argument of a call by its number, or the last one; None if it is empty."""
+    found = None
+    for _ in range(number):
+        argument = ARGUMENT.match(data, at)
+        if argument is None:
+            break
+        found, at = argument, argument.end()
+        if argument[2] == b")":
+            break
+    return found if found is not None and found[1].strip() else None
+
+
+def _statement_of(node: Node) -> Node | None:
+    """Return the statement that begins with a node; None if it is inside of a function or of no code."""
+    outer: Node | None = node
+    while outer is not None and outer.parent is not None:
+        if outer.type in INSIDE:
+            return None
+        if outer.start_byte == node.start_byte:
+            node = outer
+        outer = outer.parent
+    return node
 
 
 # -- imports ------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import lru_cache
 
 from tree_sitter import Node
@@ -116,7 +117,7 @@ def _doc_above(comments: Comments, lines: list[str], symbol: Symbol) -> str:
 
 
 def find_references(
-    data: bytes, symbols: list[Symbol], matches: list[tuple[int, dict[str, list[Node]]]]
+    data: bytes, symbols: list[Symbol], matches: Iterable[tuple[int, dict[str, list[Node]]]]
 ) -> tuple[SymbolReference, ...]:
     """Return every use that the query found, in file order, with the innermost symbol around it."""
     uses: dict[int, tuple[str, Node]] = {}

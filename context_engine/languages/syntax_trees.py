@@ -30,6 +30,7 @@ TOO_BROKEN = 4_000
 """Unread tokens next to each other in one error. A query visits all of them for each of them: 40,000 take 1.3 s."""
 
 _BLANKS = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
+_SEMICOLONS = bytes.maketrans(b" \t", b";;")
 
 
 class SyntaxNode:
@@ -102,10 +103,13 @@ def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[byte
 
 def prepare_source(language: Language, data: bytes) -> bytes:
     """Return the bytes of a file as its parser sees them."""
+    for pattern in language.blanks:
+        data = compile_pattern(pattern, of_bytes=True).sub(lambda match: _translate(match, _BLANKS), data)
     if language.only_inside:
         data = _only_inside(language.only_inside, data)
-    for pattern in language.blanks:
-        data = compile_pattern(pattern, of_bytes=True).sub(_blank, data)
+    if language.semicolons:
+        pattern = compile_pattern(language.semicolons, of_bytes=True)
+        data = pattern.sub(lambda match: _translate(match, _SEMICOLONS), data)
     return data
 
 
@@ -124,30 +128,37 @@ def _too_broken(tree: Tree) -> bool:
     return False
 
 
-def _blank(match: re.Match[bytes]) -> bytes:
-    """Return the text of a match with its first group blank."""
+def _translate(match: re.Match[bytes], table: bytes) -> bytes:
+    """Return the text of a match with its first group translated."""
     found, (start, stop) = match[0], match.span(1)
+    if start < 0:
+        return found
     start, stop = start - match.start(), stop - match.start()
-    return found[:start] + found[start:stop].translate(_BLANKS) + found[stop:]
+    return found[:start] + found[start:stop].translate(table) + found[stop:]
 
 
-def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
-    """Return the bytes with everything outside the pairs blank.
+def _only_inside(parts: tuple[tuple[str, ...], ...], data: bytes) -> bytes:
+    """Return the bytes with everything outside the parts blank; where two overlap, the one listed first counts.
 
-    >>> _only_inside((("<a>", "</a>"),), b"no<a>yes</a>no")
-    b'     yes      '
+    >>> _only_inside((("<a>", "</a>", ";(", ")"),), b"no<a>yes</a>no")
+    b'   ;(yes)     '
     """
-    pieces, end = [], 0
-    for opening, closing in pairs:
-        opens, closes = (compile_pattern(pattern, "is", of_bytes=True) for pattern in (opening, closing))
+    kept, taken = bytearray(data.translate(_BLANKS)), bytearray(len(data))
+    for opening, closing, *around in parts:
+        opens, closes = (compile_pattern(pattern, "s", of_bytes=True) for pattern in (opening, closing))
+        before, after = (text.encode() for text in around or ("", ""))
         at = 0
         while at <= len(data) and (begin := opens.search(data, at)):
+            at = max(begin.end(), at + 1)
+            if taken.find(1, begin.start(), begin.end()) >= 0:
+                continue
             close = closes.search(data, begin.end())
-            (stop, at) = (close.start(), max(close.end(), at + 1)) if close else (len(data), len(data) + 1)
-            if begin.end() >= end:
-                pieces += [data[end : begin.end()].translate(_BLANKS), data[begin.end() : stop]]
-                end = stop
-    return b"".join([*pieces, data[end:].translate(_BLANKS)])
+            start = begin.start(1) if opens.groups else begin.end()
+            stop, at = (close.start(), max(close.end(), at)) if close else (len(data), len(data) + 1)
+            kept[start - len(before) : stop] = before + data[start:stop]
+            kept[stop : stop + len(after)] = after[: len(data) - stop]
+            taken[begin.start() : at] = bytes([1]) * len(taken[begin.start() : at])
+    return bytes(kept)
 
 
 ERRORS_MAX = 500
@@ -171,7 +182,7 @@ def tree_errors(data: bytes, tree: Tree, errors_max: int) -> tuple[Finding, ...]
     waiting = [tree.root_node] if tree.root_node.has_error else []
     while waiting and len(found) < errors_max:
         node = waiting.pop()
-        if node.is_missing:
+        if node.is_missing and not node.type.startswith("_"):  # `_semicolon` and its like are in the grammar only
             found.append(syntax_finding(*node_position(data, node), f"missing {node.type}"))
         elif node.is_error:
             shown = data[node.start_byte : min(node.end_byte, node.start_byte + SHOWN_BYTES)]

@@ -81,7 +81,7 @@ class SymbolGraph:
         """
         owner, _, name = dotted_name(pattern).strip(".").rpartition(".")
         fits = _name_test(name)
-        owners = [part.lower().encode() for part in owner.split(".") if part.isascii()]
+        owners = [part.lower().encode() for part in owner.split(".")[-1:] if part.isascii()]
         found: list[SymbolDefinition] = []
         for file in self._files_defining(name):
             if is_under(self.snapshot.paths[file], under) and self._may_define(file, owners):
@@ -585,5 +585,6 @@ def _name_test(pattern: str) -> Callable[[str], bool]:
 
 
 def _owner_fits(qualified: str, owner: str) -> bool:
-    above = qualified.rpartition(".")[0]
-    return f".{above}".lower().endswith(f".{owner}".lower())
+    """Whether a definition is in an owner; outside of its class it may name less of the path: `Type::method`."""
+    above, asked = f".{qualified.rpartition('.')[0]}".lower(), f".{owner}".lower()
+    return above.endswith(asked) or (above != "." and asked.endswith(above))
