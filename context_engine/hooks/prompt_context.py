@@ -96,10 +96,11 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
     if not needs_code(prompt, answer):
         return ""
     first, *others = [hit.chunk for hit in answer.hits if hit.chance >= CHANCE_MIN] or [answer.hits[0].chunk]
+    place = _widen(first)
+    others = [other for other in others if other.path != first.path or not place.contains(other.span)]
     also = list(dict.fromkeys(f"also: {_name_place(chunk, chunk.span)}" for chunk in others[: PLACES_MAX - 1]))
     if shown.includes(first.path, first.span.first, first.text):
         return limit_lines(HEAD, also, POINTERS_TOKENS)
-    place = _widen(first)
     head, about = f"{HEAD}\n{_name_place(first, place)}", _describe_file(first, workspace)
     if answer.probability < PROBABILITY_MIN:
         return limit_lines(head, [*also, *about], POINTERS_TOKENS) or head
