@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 BASES_MAX = 40
 """Classes looked at for one member."""
+EMPTY_BASES = frozenset({"object", "abc.ABC", "typing.Generic", "typing.Protocol"})
+"""Bases outside of the project that give a class no members of their own."""
 
 
 class ClassMembers:
@@ -42,7 +44,8 @@ class ClassMembers:
             if own:
                 return own, True
             bases, known = self.bases(place)
-            is_known = is_known and known and not any(base.kind == "external" for base in bases)
+            is_open = any(base.kind == "external" and base.name not in EMPTY_BASES for base in bases)
+            is_known = is_known and known and not is_open
             above = [base.place for base in bases if base.kind == "class"]
             waiting = [*above, *waiting] if self._is_depth_first(place) else [*waiting, *above]
         return [], is_known

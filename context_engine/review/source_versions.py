@@ -20,8 +20,10 @@ from context_engine.languages import (
     Languages,
     Outline,
     PathIndex,
+    SyntaxFile,
     outline_file,
     read_leaf_tokens,
+    read_syntax,
     read_syntax_errors,
 )
 from context_engine.review.content_parsers import parse_python
@@ -149,6 +151,18 @@ class FileVersion:
         """Return the tokens of these lines; none where there is no tree."""
         language = self._parsed_language
         return read_leaf_tokens(language, self.data, self._parsers.grammars, lines) if language else {}
+
+    @cached_property
+    def syntax(self) -> SyntaxFile | None:
+        """The tree for resolving names; None where there is none."""
+        language = self._parsed_language
+        return read_syntax(self.path, language, self.data, self._parsers.grammars) if language else None
+
+    @cached_property
+    def definitions(self) -> Mapping[str, int]:
+        """The lines of the definitions by qualified name."""
+        symbols = self.outline.symbols
+        return {name: symbol.line for name, symbol in zip(qualified_names(symbols), symbols, strict=True)}
 
     @cached_property
     def functions(self) -> Mapping[str, Symbol]:
@@ -316,6 +330,21 @@ class ReviewContext:
     def paths(self) -> PathIndex:
         """The files of the new tree, for resolving imports."""
         return PathIndex(self.list_paths())
+
+    @cached_property
+    def _paths_with_words(self) -> dict[str, Sequence[str]]:
+        return {}
+
+    def search_words(self, words: Iterable[str]) -> None:
+        """Search words in the new tree that were not searched before, with one call to git for all of them."""
+        missing = sorted(set(words) - self._paths_with_words.keys())
+        if missing:
+            self._paths_with_words.update(dict.fromkeys(missing, ()) | {**self.files_with_words(missing)})
+
+    def paths_with_word(self, word: str) -> Sequence[str]:
+        """Return the files of the new tree that contain a word."""
+        self.search_words((word,))
+        return self._paths_with_words[word]
 
     @cached_property
     def _sources(self) -> dict[str, FileVersion | None]:

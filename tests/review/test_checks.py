@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from context_engine.model import Finding
-from context_engine.review.checks import CHECKS, Check, change_checks, file_checks
+from context_engine.review.checks import CHECKS, Check, change_checks, file_checks, use_checks
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 from context_engine.text.diff_reader import parse_diff
@@ -144,25 +144,25 @@ def across(
 def test_a_function_that_is_gone_and_still_imported_is_found() -> None:
     gone = {"shop/prices.py": ("def total(x):\n    return x\n\ndef keep(): pass\n", "def keep(): pass\n")}
     user = {"shop/__init__.py": "", "shop/cart.py": "from shop.prices import (\n    keep,\n    total,\n)\n"}
-    (note,) = across(change_checks.removed_symbol, gone, user)
+    (note,) = across(use_checks.broken_use, gone, user)
     assert note.path == "shop/prices.py"
     assert note.evidence == ("shop/cart.py:3: total,",)
-    assert across(change_checks.removed_symbol, gone, user | {"shop/cart.py": "from shop.prices import keep\n"}) == []
-    assert across(change_checks.removed_symbol, gone, user | {"shop/cart.py": "from other.prices import total\n"}) == []
+    assert across(use_checks.broken_use, gone, user | {"shop/cart.py": "from shop.prices import keep\n"}) == []
+    assert across(use_checks.broken_use, gone, user | {"shop/cart.py": "from other.prices import total\n"}) == []
 
 
 def test_a_name_that_the_module_still_hands_on_is_not_gone() -> None:
     moved = {"shop/prices.py": ("def total(x): return x\n", "from shop.sums import total\n")}
     user = {"shop/cart.py": "from shop.prices import total\n", "shop/__init__.py": ""}
-    assert across(change_checks.removed_symbol, moved, user) == []
+    assert across(use_checks.broken_use, moved, user) == []
     star = {"shop/prices.py": ("def total(x): return x\n", "from shop.sums import *\n")}
-    assert across(change_checks.removed_symbol, star, user) == []
+    assert across(use_checks.broken_use, star, user) == []
 
 
 def test_an_export_that_is_gone_and_still_imported_is_found() -> None:
     gone = {"src/prices.ts": ("export function total() {}\nexport const keep = 1;\n", "export const keep = 1;\n")}
-    assert across(change_checks.removed_symbol, gone, {"src/cart.ts": "import { total } from './prices';\n"})
-    assert not across(change_checks.removed_symbol, gone, {"src/cart.ts": "import { total } from './others';\n"})
+    assert across(use_checks.broken_use, gone, {"src/cart.ts": "import { total } from './prices';\n"})
+    assert not across(use_checks.broken_use, gone, {"src/cart.ts": "import { total } from './others';\n"})
 
 
 @pytest.mark.parametrize(
@@ -176,15 +176,15 @@ def test_an_export_that_is_gone_and_still_imported_is_found() -> None:
 def test_a_function_that_is_renamed_and_still_called_in_its_file_is_found(
     path: str, old: str, new: str, line: int
 ) -> None:
-    (note,) = across(change_checks.removed_symbol, {path: (old, new)}, {})
+    (note,) = across(use_checks.broken_use, {path: (old, new)}, {})
     assert note.evidence[0].startswith(f"{path}:{line}:")
     elsewhere = {path: (old, new), f"b{path}": ("", old)}
-    assert across(change_checks.removed_symbol, elsewhere, {}) == []
+    assert across(use_checks.broken_use, elsewhere, {}) == []
 
 
 def test_a_function_that_is_imported_now_is_not_gone() -> None:
     moved = {"a.ts": ("function load() {}\nload();\n", "import { load } from './b';\nload();\n")}
-    assert across(change_checks.removed_symbol, moved, {}) == []
+    assert across(use_checks.broken_use, moved, {}) == []
 
 
 def test_files_that_moved_together_still_find_each_other() -> None:
@@ -192,27 +192,27 @@ def test_files_that_moved_together_still_find_each_other() -> None:
     text = "export function total() {}\n"
     file = ReviewedFile.of(parse_diff(moved)[0], text.encode(), text.encode(), PARSERS)
     beside = {"new/a.ts": text, "new/b.ts": "import { total } from './a';\n"}
-    assert list(change_checks.removed_symbol.run([file], surroundings(beside))) == []
+    assert list(use_checks.broken_use.run([file], surroundings(beside))) == []
     behind = {"new/a.ts": text, "old/b.ts": "import { total } from './a';\n"}
-    (note,) = change_checks.removed_symbol.run([file], surroundings(behind))
+    (note,) = use_checks.broken_use.run([file], surroundings(behind))
     assert note.evidence == ("old/b.ts:1: import { total } from './a';",)
 
 
 def test_a_call_that_no_longer_fits_is_found() -> None:
     resigned = {"shop/prices.py": ("def total(items, tax=0): ...\n", "def total(items, rate): ...\n")}
     calls = {"shop/__init__.py": "", "shop/cart.py": "from shop.prices import total\n\nbill = total([1])\n"}
-    (note,) = across(change_checks.call_mismatch, resigned, calls)
+    (note,) = across(use_checks.broken_use, resigned, calls)
     assert "it does not pass rate" in note.body
     assert note.evidence == ("shop/cart.py:3: bill = total([1])",)
     for fine in ("total([1], 2)", "total([1], rate=2)", "total(*both)", "total([1], **more)"):
         calls["shop/cart.py"] = f"from shop.prices import total\n\nbill = {fine}\n"
-        assert across(change_checks.call_mismatch, resigned, calls) == []
+        assert across(use_checks.broken_use, resigned, calls) == []
 
 
 def test_a_call_that_was_wrong_before_is_nobodys_news() -> None:
     resigned = {"shop/prices.py": ("def total(items, tax=0): ...\n", "def total(items, rate=0): ...\n")}
     calls = {"shop/__init__.py": "", "shop/cart.py": "from shop.prices import total\n\nbill = total()\n"}
-    assert across(change_checks.call_mismatch, resigned, calls) == []
+    assert across(use_checks.broken_use, resigned, calls) == []
 
 
 def test_an_import_of_a_file_that_is_not_there_is_found() -> None:
@@ -238,7 +238,7 @@ def test_a_package_that_moved_as_a_whole_is_found_wherever_its_program_begins() 
     text = "total = 1\n"
     file = ReviewedFile.of(parse_diff(moved)[0], text.encode(), text.encode(), PARSERS)
     tree = {"new/app/__init__.py": text, "new/run.py": "from app import total\n"}
-    assert list(change_checks.removed_symbol.run([file], surroundings(tree))) == []
+    assert list(use_checks.broken_use.run([file], surroundings(tree))) == []
 
 
 def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
@@ -246,8 +246,8 @@ def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
     text = "class App: ...\n"
     file = ReviewedFile.of(parse_diff(moved)[0], text.encode(), text.encode(), PARSERS)
     tree = {"shop/__init__.py": "from .app import App\n", "shop/base/app.py": text, "shop/app.py": "class App: ...\n"}
-    assert list(change_checks.removed_symbol.run([file], surroundings(tree))) == []
-    assert list(change_checks.removed_symbol.run([file], surroundings(tree | {"shop/app.py": "class Other: ...\n"})))
+    assert list(use_checks.broken_use.run([file], surroundings(tree))) == []
+    assert list(use_checks.broken_use.run([file], surroundings(tree | {"shop/app.py": "class Other: ...\n"})))
 
 
 def test_what_a_package_offers_must_keep_its_signature() -> None:

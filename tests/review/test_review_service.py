@@ -61,7 +61,7 @@ def test_a_commit_is_reviewed_against_its_parent_with_the_tree_it_had(here: Path
     commit(here, "change", {"shop/prices.py": "def keep():\n    return 1\n"})
     broken = git(here, "rev-parse", "HEAD")
     commit(here, "change", {"shop/cart.py": "", "shop/prices.py": FILES["shop/prices.py"]})
-    assert told(of_git(engine, broken)) == [("removed-symbol", "shop/prices.py", 1)]
+    assert told(of_git(engine, broken)) == [("broken-use", "shop/prices.py", 1)]
     assert of_git(engine, "HEAD").findings == ()
 
 
@@ -105,7 +105,7 @@ def test_a_diff_of_the_work_tree_is_reviewed_with_the_whole_files(here: Path, en
     changed = FILES["shop/prices.py"].replace("tax=0", "rate").replace("+ tax", "+ rate")
     tree(here, {"shop/prices.py": changed})
     reviewed = of_diff(engine, diff_text("shop/prices.py", FILES["shop/prices.py"], changed))
-    assert told(reviewed) == [("call-mismatch", "shop/prices.py", 1)]
+    assert told(reviewed) == [("broken-use", "shop/prices.py", 1)]
     assert reviewed.coverage.files_partly == ()
 
 
