@@ -91,7 +91,8 @@ def read_pieces(language: Language, data: bytes, grammars: Grammars) -> tuple[by
     if isinstance(tree, str):
         return data, tree
     pieces = [Piece(0, tree)]
-    if tree.root_node.has_error and language.content == "code":
+    # A piece of PHP has no `<?php` of its own, and would be a text without errors.
+    if tree.root_node.has_error and language.content == "code" and language.grammar != "php":
         reader = _PieceReader(language, data, grammars)
         for start, stop in _broken_parts(data, tree.root_node):
             reader.read_part([], reader.lines(start, stop), [], DEPTH_MAX)

@@ -83,6 +83,12 @@ def test_a_broken_method_costs_its_class_no_other_and_its_error_is_the_only_one(
     assert {problem.line for problem in found.problems} <= {2, 3, 4}
 
 
+def test_a_broken_php_file_keeps_what_its_parser_found_and_its_errors() -> None:
+    source = b"<?php\nfunction one() {}\nfunction broken( {\n    [[ ) return\n class ) ( {{\n\nfunction two() {\n}\n"
+    found = outline_file(LANGUAGES["php"], source, GRAMMARS, details=True)
+    assert {"one", "two"} <= {symbol.name for symbol in found.symbols} and found.problems
+
+
 def print_table() -> None:
     """Print for each language how many constructs there are and how many are found, and the others."""
     for file in sorted(FOLDER.iterdir()):
