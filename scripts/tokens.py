@@ -48,7 +48,7 @@ BUDGETS: Mapping[str, int] = {
     "code": 3_200,
     "plan": 2_500,
     "review": 1_500,
-    "seeds": 6_500,
+    "seeds": 6_700,
     "all": 7_500,
 }
 """Most tokens of name, description and arguments of all tools that a profile lists."""

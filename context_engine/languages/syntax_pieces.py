@@ -7,7 +7,7 @@ around its inner lines stay, and each inner piece is parsed between them, so tha
 >>> source = b"def one(): pass\ndef two(:\n    pass\ndef three(): pass\n"
 >>> data, tree = read_pieces(Languages.builtin()["python"], source, Grammars(getfixture("tmp_path")))
 >>> [(error.line, error.title) for error in tree.errors(data, 9)]
-[(2, "unexpected ':'")]
+[(2, 'missing )')]
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ _DOUBLE_BYTE = {
 """Encodings with two bytes for a character, and frequent characters of the languages that use them."""
 _SINGLE_BYTE = {
     "cp1252": r"(?<![^\0-\x7f]{2})(?:[äöüßÄÖÜ]+(?![^\0-\x7f])|[àâäáãåæçéèêëíìîïñóòôöõøœúùûüýßÀÂÄÁÅÆÇÉÈÊÍÎÑÓÔÖØÚÜ])"
-    r"|(?<![A-Za-z])[€“”‘«»°§©®µ·¿¡±²³½£×\xa0]|[’–—…™•]",
+    r"|(?<![A-Za-z])[€“”‘«»°§©®µ·¿¡±²³½£×\xa0]|[’”»–—…™•]",
     "cp1250": r"(?<![^\0-\x7f]{2})[ąćęłńóśźżĄĆĘŁŃÓŚŹŻěščřžýáíéůúťďňĚŠČŘŽőűöüäăâîşţ„”–]",
     "cp1254": r"(?<![^\0-\x7f]{2})[ğışüöçâîûĞİŞÜÖÇ’“”]",
     "cp1257": r"(?<![^\0-\x7f]{2})[āčēģīķļņšūžąęėįųĀČĒĢĪĶĻŅŠŪŽĄĘĖĮŲõäöüå„“]",
@@ -113,7 +113,7 @@ def encode(text: str, encoding: str, path: str = "the file") -> bytes:
 
 
 def wide_encoding(raw: bytes) -> str:
-    r"""Return how bytes with NULs and without a mark are UTF-16 or UTF-32: printable, half of it ASCII; empty if not.
+    r"""Return how bytes with NULs and without a mark are UTF-16 or UTF-32: printable, most of it ASCII; empty if not.
 
     >>> wide_encoding("a = 'ä'\n".encode("utf-16-be")), wide_encoding(b"a\0b"), wide_encoding(b"\0\1" * 9)
     ('utf-16-be', '', '')
@@ -123,7 +123,7 @@ def wide_encoding(raw: bytes) -> str:
         if len(raw) % unit == 0:
             text = codecs.getincrementaldecoder(encoding)("replace").decode(head)
             plain = re.sub(r"[\t\n\f\r]", " ", text)
-            if plain.isprintable() and "\ufffd" not in plain and 2 * len(re.findall(r"[ -~]", plain)) >= len(plain):
+            if plain.isprintable() and "\ufffd" not in plain and 2 * len(re.findall(r"[ -~]", plain)) > len(plain):
                 return encoding
     return ""
 

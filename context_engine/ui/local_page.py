@@ -43,7 +43,7 @@ View = Callable[["Engine", Arguments], dict[str, Any]]
 MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 READ_TOOLS: Mapping[str, tuple[str, Arguments]] = {
     "explain": ("explain", {"format": "json"}),
-    "search": ("search_code", {"format": "json", "repeat": True}),
+    "search": ("search_code", {"format": "json"}),
     "symbols": ("symbols", {}),
     "plans": ("list_plans", {}),
     "plan": ("load_plan", {}),

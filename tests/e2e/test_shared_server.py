@@ -344,7 +344,7 @@ def test_the_audit_log_says_who_did_what_and_holds_nothing_of_it(one: Worker) ->
     text = (one.place.folder / "audit.log").read_text()
     assert any(
         each.items()
-        >= {"token": "writer", "role": "write", "tool": "search_code", "project": "web", "ok": True}.items()
+        >= {"token": "writer", "role": "write", "tool": "codebase_retrieval", "project": "web", "ok": True}.items()
         for each in lines
     )
     assert any(each.get("error") == "INVALID_ARGUMENT" and "project" not in each for each in lines)

@@ -19,7 +19,7 @@ from context_engine.edit.indent import Doubt
 from context_engine.edit.model import Edit, SymbolEdit
 from context_engine.edit.patch import plan
 from context_engine.edit.symbol_edits import laid_out, resolve_symbols, trim
-from context_engine.errors import CallError, FuzzyUnsafe, NoChange, WrongEncoding
+from context_engine.errors import CallError, FuzzyUnsafe, NoChange
 from context_engine.languages import Languages, outline_file
 from context_engine.text.lines import LineSpan
 from tests.project.test_specs import SPECS, Case, cases, content
@@ -88,11 +88,10 @@ def test_a_definition_replaced_by_its_own_text_changes_nothing(path: Path, sourc
     assert len(refused) < len(symbols) / 2, refused  # constants that share a line
 
 
-def test_a_definition_that_is_not_in_utf8_is_not_quoted() -> None:
-    with pytest.raises(WrongEncoding):
-        resolve_symbols(
-            b'def one(): return "\xe9"\n', "a.py", [SymbolEdit("one", "def one(): ...")], LANGUAGES, GRAMMARS
-        )
+def test_a_file_that_is_not_in_utf8_is_edited_by_symbol() -> None:
+    data = 'def one(): return "caf\xe9"\n'.encode("latin-1")
+    edit = SymbolEdit("one", 'def one(): return "\xf6"')
+    assert plan(data, resolve_symbols(data, "a.py", [edit], LANGUAGES, GRAMMARS)).data == b'def one(): return "\xf6"\n'
 
 
 def test_a_file_in_utf16_is_edited_by_symbol() -> None:

@@ -235,7 +235,7 @@ def test_previews_and_refusals_of_edits_show_no_secret(zoo: Zoo) -> None:
         ]
         if last <= 6:
             replies.append(
-                zoo.refused("FUZZY_UNSAFE", "edit_file", path=each.path, edits=[{"target": near, "replace": "x"}])
+                zoo.refused("NO_MATCH", "edit_file", path=each.path, edits=[{"target": near, "replace": "x"}])
             )
         assert [zoo.leaks(reply, (each,)) for reply in replies] == [[]] * len(replies), each.kind
 

@@ -158,6 +158,7 @@ OTHERS = {
     "review/content_parsers.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",
     "index/": "our own segments, and the manifest of an archive of at most a megabyte",
     "search/gram_parts.py": "our own files in the cache",
+    "context/assist.py": "finds where the JSON of a model's answer ends, which `read_json` reads",
     "repo/repositories.py": "a file of our own in the user's data folder",
     "hooks/hook_events.py": "what the client of the same user sends; deep nesting is refused",
     "daemon/daemon_client.py": "messages between processes of the same user, of bounded length",
