@@ -1,4 +1,4 @@
-"""Context for a prompt before the agent begins: the code that a bundle would show first, or nothing.
+"""Context for a prompt before the agent begins: the likeliest definition and what is around it, or nothing.
 
 Nothing is given unless the answer of the search is likely and the prompt asks for code. Chat, commands for git or a
 shell and questions of general knowledge ask for none, whatever words they share with a repository.

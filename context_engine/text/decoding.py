@@ -69,8 +69,7 @@ _SINGLE_BYTE = {
     "cp1256": r"(?<![A-Za-z])[ء-ي](?![A-Za-z])",
 }
 """Encodings with one byte for a character, and where their letters are usual: those of another alphabet among their
-like, those of Latin with an accent beside plain ones.
-"""
+like, those of Latin with an accent beside plain ones."""
 
 
 class DecodedText(NamedTuple):
