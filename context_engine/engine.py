@@ -177,9 +177,10 @@ class Engine(Workspace):
     def start_background_work(self, after_s: float) -> None:
         """Let embeddings and memories catch up in the background, `after_s` seconds from now."""
         self.embeddings.start(after_s)
-        self._memory_timer = threading.Timer(after_s, lambda: self.memory.start())
-        self._memory_timer.daemon = True
-        self._memory_timer.start()
+        timer = threading.Timer(after_s, lambda: self.memory.start())
+        timer.daemon = True
+        timer.start()
+        self._memory_timer = timer
 
     def _wake_memory(self) -> None:
         if "memory" in self.__dict__:  # before the first question there is nothing to bring up to date

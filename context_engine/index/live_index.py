@@ -280,8 +280,13 @@ class LiveIndex:
         with self._wake:
             self._requested = max(self._requested, what, key=rank.index)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="ctx-indexer", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="ctx-indexer", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # the system has no thread left; whoever changed a file has changed it
+                    self.last_error = f"the index was not updated: {error}"
+                else:
+                    self._thread = thread
             self._wake.notify_all()
 
     def _work(self) -> None:

@@ -276,7 +276,7 @@ class Watcher:
         with self._lock:
             if self._listener:
                 self._listener.wake()
-        if self._thread.ident and self._thread is not threading.current_thread():
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(STOP_WAIT_S)
 
     @property

@@ -101,6 +101,21 @@ def test_a_hit_on_a_file_that_changed_since_is_marked(tmp_path: Path, monkeypatc
         assert hit.stale
 
 
+def test_an_edit_is_reported_where_the_system_has_no_thread_left_to_index_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "ctx-indexer":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with indexed(tree(tmp_path / "w", {"a.py": "x = 1\n"})) as engine:
+        engine.index.live.mark_stale(["a.py"])
+        assert engine.status().last_error == "the index was not updated: can't start new thread"
+
+
 @pytest.mark.parametrize("under", ["src", "src/"])
 def test_indexing_a_folder_leaves_its_namesakes_stale(tmp_path: Path, under: str) -> None:
     root = tree(tmp_path / "w", {"src/a.py": "x = 1\n", "src2/b.py": "y = 1\n"})
