@@ -124,9 +124,9 @@ class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `assigned_members` `thing.name = value` makes a member. With `dollar_marks` the dollar sign of `$name` is not part
     of the name. With `open_heads` the head of a function does not see its parameters.
 
-    `nodes` is a table. Each row has the type of a node, its role, and the fields of the role in order; `.` is the
-    node's first named child, `$` the last, `-` for none, and `^field` is a field of the parent. `@type|type` is
-    the first named child of one of these types, and `$type` the last one of a type.
+    `nodes` is a table. Each row has types of nodes with `|` between them, their role, and the fields of the role in
+    order; `.` is the node's first named child, `$` the last, `-` for none, and `^field` is a field of the parent.
+    `@type|type` is the first named child of one of these types, and `$type` the last one of a type.
 
     | role | fields | meaning |
     | --- | --- | --- |

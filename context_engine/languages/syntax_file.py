@@ -30,13 +30,14 @@ Roles = Mapping[str, Mapping[str, tuple[str, ...]]]
 def read_roles(nodes: str) -> Roles:
     """Return the roles of each type of node, in the order of the table.
 
-    >>> read_roles("attribute member object attribute")
-    {'attribute': {'member': ('object', 'attribute')}}
+    >>> read_roles("true|false member object name")
+    {'true': {'member': ('object', 'name')}, 'false': {'member': ('object', 'name')}}
     """
     roles: dict[str, dict[str, tuple[str, ...]]] = {}
     for line in nodes.strip().splitlines():
-        kind, role, *fields = line.split()
-        roles.setdefault(kind, {})[role] = tuple(fields)
+        kinds, role, *fields = line.split()
+        for kind in kinds.split("|"):
+            roles.setdefault(kind, {})[role] = tuple(fields)
     return roles
 
 
