@@ -112,7 +112,7 @@ def test_an_edit_is_reported_where_the_system_has_no_thread_left_to_index_it(
     start = threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with indexed(tree(tmp_path / "w", {"a.py": "x = 1\n"})) as engine:
-        engine.index.live.mark_stale(["a.py"])
+        engine.index.live.mark_stale(frozenset({"a.py"}))
         assert engine.status().last_error == "the index was not updated: can't start new thread"
 
 
