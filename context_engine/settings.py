@@ -185,7 +185,7 @@ class Settings:
         8, "Work trees it keeps open besides those in use; the least recently used are closed.", least=1, most=1_000
     )
     log_level: str = setting(
-        "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
+        "info", "What `ctx serve` logs; debug: arguments, too.", choices=("debug", "info", "warning", "error", "off")
     )
 
     ignored: tuple[str, ...] = ()

@@ -247,8 +247,7 @@ def _select_terms(query: str) -> list[str]:
 
 
 def _encode_items(found: Iterable[KnowledgeEntry]) -> Sequence[IndexItem]:
-    encode = msgspec.msgpack.encode
-    return [IndexItem(encode(one), one.title, one.content, one.path.replace("/", " ")) for one in found]
+    return [IndexItem(msgspec.msgpack.encode(one), one.title, one.content, one.path.replace("/", " ")) for one in found]
 
 
 _decode = msgspec.msgpack.Decoder(KnowledgeEntry).decode

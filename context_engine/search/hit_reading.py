@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from xxhash import xxh3_64_hexdigest
 
-from context_engine.index import qualified_names, symbol_chain
+from context_engine.index import StoredSymbol, qualified_names, symbol_chain
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.repo import ReadFile, WorkspaceFile, path_of_listing
 from context_engine.search.rankers import RankingView
@@ -127,10 +127,11 @@ class HitReader:
         stored = self._view.outline(place.file)
         if not stored.symbols:
             return None
-        lines = [f"imports: {len(stored.imports)}"] if stored.imports else []
-        names = qualified_names(stored.symbols)
-        for symbol, name in zip(stored.symbols[:OUTLINE_LINES_MAX], names, strict=False):
-            lines.append(f"{'  ' * name.count('.')}{symbol.kind} {symbol.name} (lines {symbol.first}-{symbol.last})")
+        source = self._source(place.file)
+        package = re.search(rb"(?m)^package[ \t]+([\w.]+);?\s*$", source.data) if source else None
+        lines = [f"package: {package[1].decode()}"] if package else []
+        lines += [f"imports: {len(stored.imports)}"] if stored.imports else []
+        lines += _list_symbols(stored.symbols)[:OUTLINE_LINES_MAX]
         if len(stored.symbols) > OUTLINE_LINES_MAX:
             lines.append(f"... {len(stored.symbols) - OUTLINE_LINES_MAX} more")
         title = f"{self._snapshot.key(place.file)} symbols"
@@ -140,6 +141,24 @@ class HitReader:
         if file not in self._sources:
             self._sources[file] = self._read(self._snapshot.key(file))
         return self._sources[file]
+
+
+def _list_symbols(symbols: Sequence[StoredSymbol]) -> list[str]:
+    """Return a line for each symbol, below its type also where it is written elsewhere in the file, as in Go."""
+    names = qualified_names(symbols)
+    first = {name: number for number, name in reversed([*enumerate(names)])}
+
+    def place(number: int) -> tuple[int, ...]:
+        above = symbols[number].parent
+        owner = above if above >= 0 else first.get(names[number].rpartition(".")[0], -1)
+        return (*(place(owner) if owner >= 0 else ()), number)
+
+    lines = []
+    for *owners, number in sorted(map(place, range(len(symbols)))):
+        symbol = symbols[number]
+        name = symbol.name if owners else names[number]
+        lines.append(f"{'  ' * len(owners)}{symbol.kind} {name} (lines {symbol.first}-{symbol.last})")
+    return lines
 
 
 def _find_head(line: int, first: int, lines: Sequence[str]) -> int:

@@ -80,13 +80,13 @@ class RedactedText:
 
 @dataclass(frozen=True, slots=True)
 class RedactionOptions:
-    """The options of a redaction. `show` are the numbers of characters that stay at the start and end of a secret."""
+    """The options of a redaction. `show` is the number of characters that stay at the start of a secret."""
 
     mode: Tier = "broad"
     replacement: Replacement = "label"
     keep_structure: bool = True
     allowed: frozenset[str] = field(default_factory=frozenset)
-    show: tuple[int, int] = (0, 0)
+    show: int = 0
 
 
 def redact(text: str, mode: Tier = "reply", *, path: str = "") -> RedactedText:
@@ -152,9 +152,7 @@ def _label_with_key(secret: DetectedSecret, value: str, digest: str, options: Re
         "hash": f"[REDACTED:{digest}]",
         "fixed": "[REDACTED]",
     }[options.replacement]
-    first, last = options.show
-    beginning, end = value[:first], value[len(value) - last :] if last else ""
-    return f"{beginning}{label}{end}"
+    return value[: options.show] + label
 
 
 class _Origin(NamedTuple):

@@ -67,8 +67,8 @@ REPLY_CHARS_MAX = 36_000
 REPORT = "This is a defect of ours; the log on stderr has the details worth reporting."
 MESSAGE_CHARS_MAX = 500
 """The length of the message of an error that is too long to be sent as it is."""
-_ADVICE = re.compile(r'"(?:next|suggestion)":"(?:[^"\\]|\\.)*"')
-"""The fields of a reply that say what to call next; what a file contains is escaped within a field."""
+_ADVICE = re.compile(r'"(?:next|suggestion)":"(?:[^"\\]|\\.)*"|\nnext: .*\Z')
+"""What says what to call next: fields of a reply, in which the content of files is escaped; the last line of a text."""
 _TOOL_NAME = re.compile(r"\w+")
 PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path", "items", "paths"})
 """Arguments that are one path of a project, or several."""
@@ -157,6 +157,7 @@ class ToolDispatcher:
         self._lock = threading.Lock()
         self._shown = ShownLinesBySession()
         self._chars_max = REPLY_CHARS_MAX
+        self._logs_arguments = False
         self._listed = frozenset(filter(selection.lists, (*tools.list_names(), *ALIASES)))
         listed = ((own, alias) for alias, own in ALIASES.items() if alias in self._listed and own not in self._listed)
         self._renamed = dict(listed)
@@ -299,6 +300,7 @@ class ToolDispatcher:
         """Limit replies and calls as the settings say; the rates are those of the first ones."""
         with self._lock:
             self._chars_max = settings.result_chars_max
+            self._logs_arguments = settings.log_level == "debug"
             if self._limits is not None:
                 return
             stated = parse_rates(settings.rate_limits_per_minute)
@@ -317,9 +319,10 @@ class ToolDispatcher:
 
     def _finish_reply(self, outcome: CallResult, sender: str) -> CallResult:
         """Return the outcome as it leaves: redacted, and within the limit of a reply, which tools keep themselves."""
-        text, error = _append_count(self._redact_and_count(outcome.reply.text, sender)), outcome.error
+        text, error = outcome.reply.text, outcome.error
         if self._renamed:
             text = _ADVICE.sub(lambda advice: _TOOL_NAME.sub(self._use_listed_name, advice[0]), text)
+        text = _append_count(self._redact_and_count(text, sender))
         size = reply_size(text)
         if size <= self._chars_max:
             return CallResult(replace(outcome.reply, text=text), error)
@@ -359,6 +362,9 @@ class ToolDispatcher:
         name = resolved.name if resolved else tool
         line = {"event": "call", "tool": name, "ms": round(ms, 2), "ok": not code, "chars": len(reply.text)}
         optional = {"error": code, "slow": slow, "project": project, "via": resolved and resolved.via}
+        if self._logs_arguments:
+            shown = self.redact(compact_json(arguments), tool)[:MESSAGE_CHARS_MAX]
+            optional |= {"session": call.session, "arguments": shown}
         self.log(line | {key: value for key, value in optional.items() if value})
         self.gain.record(call, tool, reply, project=project, arguments=arguments, ms=ms, error=code)
 

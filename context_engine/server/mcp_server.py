@@ -156,9 +156,9 @@ def _list_tools(selection: ToolSelection) -> list[Tool]:
 def wire_tool(tool: Tool, selection: ToolSelection, projects: Sequence[str] = (), name: str = "") -> types.Tool:
     """Return a tool as `tools/list` has it, under the name it is used by or another one."""
     hints, own_name = tool.hints, tool.alias or tool.name
-    schema = tool.listed_schema
-    if "seeds" in selection.profiles and own_name in profiles.SEEDS:
-        schema = tool.document_schema(profiles.SEEDS_ARGUMENTS, camel=own_name in profiles.CAMEL_CASE)
+    is_seed = "seeds" in selection.profiles and own_name in profiles.SEEDS
+    more = profiles.SEEDS_ARGUMENTS if is_seed else ()
+    schema = tool.list_schema(more, camel=is_seed and own_name in profiles.CAMEL_CASE)
     title = own_name.replace("_", " ").capitalize()
     return types.Tool(
         name=name or own_name,

@@ -47,7 +47,7 @@ SEEDS = (
 """The 50 names in the documents that this product was made from."""
 CAMEL_CASE = ("scout", "read_regions", "safe_replace", "edit_file", "read_file", "grep_codebase")
 """The arguments of these have names in camelCase there."""
-SEEDS_ARGUMENTS = frozenset(("max_context_files", "generate_diagrams", "max_depth", "exclude"))
+SEEDS_ARGUMENTS = frozenset(("max_context_files", "generate_diagrams", "max_depth", "exclude", "include_steps"))
 """Arguments that the documents have, and other profiles do not list."""
 ALIASES: Mapping[str, str] = {
     "codebase_retrieval": "search_code",

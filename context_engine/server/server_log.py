@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from context_engine.text import escape_controls
+from context_engine.timestamps import format_timestamp
 
 Log = Callable[[dict[str, Any]], None]
 """Writes one line, given as its fields."""
@@ -44,7 +45,8 @@ def create_log(level: str, write: Callable[[str], object] = write_to_stderr) -> 
 
     def log(line: dict[str, Any]) -> None:
         if not fails_only or not line.get("ok") or line.get("slow"):
-            write(escape_controls(json.dumps(line, ensure_ascii=False)) + "\n")
+            stamped = {"at": format_timestamp(time.time()), **line}
+            write(escape_controls(json.dumps(stamped, ensure_ascii=False)) + "\n")
 
     return log
 

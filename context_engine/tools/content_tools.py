@@ -112,7 +112,7 @@ def _run_second_pass(
 
 CONTENT_BYTES_MAX = 2_000_000
 """The limit of an indexed file, too."""
-SHOW_START_MAX, SHOW_END_MAX = 4, 0
+SHOW_START_MAX = 4
 """Four characters distinguish types of keys and reveal nothing; the end of a key is secret."""
 ROWS_SHARE = 3
 """At most one part in this many of a reply is for the places."""
@@ -130,7 +130,6 @@ def scrub_secrets(
     allowlist: Annotated[tuple[str, ...], TextListArg("Values that are not secrets.", most=1_000)] = (),
     return_locations: Annotated[bool, BooleanArg("List the places.")] = True,
     show_start: Annotated[int, IntegerArg("First characters to show.", 0, SHOW_START_MAX)] = 0,
-    show_end: Annotated[int, IntegerArg("Ignored: the end is never shown.", 0, SHOW_END_MAX)] = 0,
 ) -> Reply:
     """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
     count = len(content.encode("utf-8", "surrogatepass"))
@@ -148,7 +147,7 @@ def scrub_secrets(
         replacement="hash" if replacement == "hash" else "fixed" if replacement == "fixed" else "label",
         keep_structure=keep_structure,
         allowed=frozenset(allowlist),
-        show=(show_start, show_end),
+        show=show_start,
     )
     redacted = redactor.redact(content, how, path=path)
     took_ms = round((time.perf_counter() - started) * 1000, 2)

@@ -209,10 +209,7 @@ def _sections(made: EnhancedPrompt) -> dict[str, Any]:
         "likely_files": [drop_empty(pick_fields(file, "path place")) for file in made.list_items(LikelyFile)],
         "related": made.list_texts("related"),
         "constraints": [_memory_row(memory, "id type title") for memory in made.list_items(KnowledgeEntry)],
-        "validation": [
-            {"kind": command.kind, "command": command.text, "source": command.source}
-            for command in made.list_items(Command)
-        ],
+        "validation": [pick_fields(one, "kind source") | {"command": one.text} for one in made.list_items(Command)],
         "open_questions": made.list_texts("open_questions"),
         "done_when": made.list_texts("done_when"),
     }
@@ -223,10 +220,7 @@ def _memory_row(one: "KnowledgeEntry", names: str) -> dict[str, Any]:
 
 
 def _reference(reference: PromptReference) -> dict[str, Any]:
-    places = [
-        drop_empty({"path": match.path, "line": match.line or None, "symbol": match.symbol})
-        for match in reference.places
-    ]
+    places = [drop_empty(pick_fields(one, "path symbol") | {"line": one.line or None}) for one in reference.places]
     row = {**pick_fields(reference, "text kind"), "resolved": places, "ambiguous": reference.is_ambiguous}
     near = list(reference.near) if reference.is_missing else []
     return row | drop_empty({"nearest": near, "note": reference.note})
@@ -247,14 +241,7 @@ class ReplyMeta(NamedTuple):
 
 def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
     """Render the bundle as one JSON object."""
-    known = {
-        kind: [
-            _memory_row(one, "id type title content score")
-            for one in bundle.remembered
-            if one.is_memory == (kind == "memory")
-        ]
-        for kind in ("memory", "discovery")
-    }
+    known = [(one.is_memory, _memory_row(one, "id type title content score")) for one in bundle.remembered]
     left_out = _left_out(bundle)
     metadata = {
         "total_files": len(bundle.files),
@@ -269,8 +256,8 @@ def render_bundle_json(bundle: "Bundle", meta: "ReplyMeta") -> str:
         "summary": _summary(bundle),
         "query": meta.query,
         "files": list(map(_file_row, bundle.files)),
-        "memories": known["memory"],
-        "discoveries": known["discovery"],
+        "memories": [row for is_memory, row in known if is_memory],
+        "discoveries": [row for is_memory, row in known if not is_memory],
         "external_hints": [
             {"url": source.address, "mentioned_in": list(source.mentioned), "fetched": False}
             for source in bundle.external

@@ -206,8 +206,8 @@ def update_memory(
     changes = {name: value for name, value in sent.items() if value is not None}
     memories = engine.memory.memories
     updated = memories.update(id, changes, still_true=still_true, expected_version=expected_version)
-    row = {"ok": True, "id": id, "path": updated.entry.path, "changed": list(updated.changed)}
-    return Reply(compact_json(row | {"version": updated.entry.version, "redactions": updated.redactions}))
+    row = {"ok": True, "id": id, **pick_fields(updated.entry, "path version"), "changed": list(updated.changed)}
+    return Reply(compact_json(row | {"redactions": updated.redactions}))
 
 
 @tool(touches="records", destructive=True)
@@ -266,23 +266,10 @@ _ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "sourc
 
 
 def _result_row(known: "KnowledgeEntry") -> dict[str, Any]:
-    row = {
-        "project": known.project,
-        "id": known.id,
-        "type": known.type,
-        "title": known.title if known.title not in known.content else "",
-        "content": known.content,
-        "module": known.module,
-        "session": None,
-        "date": known.date,
-        "score": round(known.score, 3),
-        "source": known.source,
-        "status": known.status,
-        "links": list(known.links),
-        "applies_to": str(known.scope),
-        "stale_reason": known.why,
-    }
-    return {key: row[key] for key in row if row[key] or key in _ALWAYS}
+    row = pick_fields(known, "project id type title content module date source status")
+    row |= {"title": known.title if known.title not in known.content else "", "session": None}
+    row |= {"score": round(known.score, 3), "links": list(known.links), "applies_to": str(known.scope)}
+    return {key: value for key, value in (row | {"stale_reason": known.why}).items() if value or key in _ALWAYS}
 
 
 def _result_text(known: "KnowledgeEntry") -> str:

@@ -13,6 +13,7 @@ from context_engine.errors import (
     NotIndexed,
     TooLarge,
 )
+from context_engine.index import role_of
 from context_engine.model import Query
 from context_engine.text import (
     LineSpan,
@@ -313,7 +314,9 @@ def _file_row(engine: "Engine", read: "FileText", imported: Sequence[str], notes
     """Return the file, its imports as far as they fit, and its metadata, as in upstream spec 003."""
     file = {"path": read.path, "content": "", "size": read.size_bytes, "lines": read.lines, "language": read.language}
     folder = read.path.rpartition("/")[0].rpartition("/")[2]
-    metadata = {"module": folder or "root", "role": _role(read.path), "lastModified": read.modified_at}
+    language = engine.languages.detect(read.path, b"")
+    role = role_of(read.path, language.content if language else "").replace("source", "core")
+    metadata = {"module": folder or "root", "role": role, "lastModified": read.modified_at}
     row: dict[str, Any] = {"file": file, "dependencies": [], "metadata": metadata}
     room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(compact_json([row, notes]))
     file |= _content(read, room - room // IMPORTS_SHARE if imported else room)
@@ -334,16 +337,6 @@ def _content(read: "FileText", room: int) -> dict[str, Any]:
     rest = {"nextLine": read.span.first + 1} if len(lines) > 1 else {}
     note = f"line {read.span.first} is {len(lines[0]):,} characters long; {AROUND}"
     return {"content": cut_to_json(lines[0], room), "cut": note} | rest
-
-
-def _role(path: str) -> str:
-    """Return the role of a file, as far as its path shows it."""
-    parts = path.lower().split("/")
-    if any(part in ("test", "tests", "spec", "specs", "__tests__") or part.startswith("test_") for part in parts):
-        return "test"
-    if "docs" in parts or parts[-1].endswith((".md", ".rst")):
-        return "documentation"
-    return "config" if parts[-1].endswith((".toml", ".yml", ".yaml", ".json", ".ini", ".cfg")) else "core"
 
 
 class _Import(NamedTuple):

@@ -22,7 +22,10 @@ from context_engine.text import (
     drop_empty,
     escape_line,
     estimate_tokens,
+    format_cursor,
+    hash_page,
     merge_spans,
+    parse_cursor,
 )
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import (
@@ -222,6 +225,7 @@ def cortex_search(
     chunk_types: Kinds = (),
     *,
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
+    cursor: Annotated[str, TextArg("From the last reply.")] = "",
 ) -> Reply:
     """Search for relevant context in the project codebase and documentation.
 
@@ -247,10 +251,13 @@ def cortex_search(
         engine_name, freshness, notes = answer.engine, answer.freshness, _explain_silence(answer, chosen)
     best = found[0][1] if found else 0.0
     rows = [{"chunk": chunk, "combined_score": round(score / best, 3) if best else 0.0} for chunk, score in found]
-    shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    stamped = hash_page(query, [chunk["id"] for chunk, _ in found])
+    start = parse_cursor(cursor, stamped)
+    shown = take_fitting_rows(rows[start:], chars_max=engine.settings.result_chars_max, least=1)
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": engine_name}
-    if left := len(rows) - len(shown):
-        reply |= {"shown": len(shown), "next": f"{left} more did not fit: narrow with tags or chunk_types"}
+    stop = start + len(shown)
+    if left := len(rows) - stop:
+        reply |= {"cursor": format_cursor(stop, stamped), "next": f"{left} more did not fit: cursor goes on there"}
     if freshness != "fresh":
         reply["freshness"] = freshness
     return Reply(compact_json(reply | notes))
@@ -505,19 +512,18 @@ def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
     }
 
 
-def count_listed_symbols(text: str) -> dict[str, int]:
-    r"""Count imports and symbols; types and functions too, unless the list was cut.
+def count_listed_symbols(text: str) -> dict[str, Any]:
+    r"""Return the package, and count imports and symbols; types and functions too, unless the list was cut.
 
     >>> count_listed_symbols("function drain (lines 1-2)\n... 7 more")
     {'imports_count': 0, 'symbols_count': 8}
     """
     lines = text.split("\n")
+    head = dict(line.split(": ") for line in lines[:2] if line.startswith(("package: ", "imports: ")))
     kinds = Counter(line.split(maxsplit=1)[0] for line in lines if line.endswith(")") and " (lines " in line)
-    imports, more = (
-        int(line.removeprefix(before).removesuffix(after).strip()) if line.startswith(before) else 0
-        for line, before, after in ((lines[0], "imports: ", ""), (lines[-1], "... ", " more"))
-    )
-    counts = {"imports_count": imports, "symbols_count": kinds.total() + more}
+    more = int(lines[-1].split()[1]) if lines[-1].startswith("... ") else 0
+    counts = {"package": head.get("package", ""), "imports_count": int(head.get("imports", 0))}
+    counts = drop_empty(counts) | {"symbols_count": kinds.total() + more}
     if more:
         return counts
     types, functions = (sum(kinds[kind] for kind in group) for group in (TYPES, FUNCTIONS))

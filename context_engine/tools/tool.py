@@ -160,15 +160,9 @@ class Tool:
         """Return the JSON schema of its arguments."""
         return schema_of(self.parameters, older=bool(self.alias))
 
-    @property
-    def listed_schema(self) -> dict[str, Any]:
-        """Return the schema for the tool list of a client: without rare arguments, and without limits of values."""
-        listed = (parameter for parameter in self.parameters if parameter.name not in self.rare)
-        return schema_of(listed, older=bool(self.alias), with_limits=False)
-
-    def document_schema(self, names: Collection[str], *, camel: bool) -> dict[str, Any]:
-        """Return the listed schema with these arguments of the documents; with `camel`, all names in camelCase."""
-        listed = [one for one in self.parameters if one.name not in self.rare or one.name in names]
+    def list_schema(self, names: Collection[str] = (), *, camel: bool = False) -> dict[str, Any]:
+        """Return the schema for the tool list of a client: without limits, and without rare arguments but these."""
+        listed = (one for one in self.parameters if one.name not in self.rare or one.name in names)
         return schema_of(listed, older=bool(self.alias), camel=camel, with_limits=False)
 
     @property

@@ -92,6 +92,19 @@ def test_a_symbols_chunk_is_the_outline_of_a_file(tmp_path: Path) -> None:
         assert {hit.chunk.kind for hit in both} == {"symbols", "definitions"}
 
 
+def test_members_are_listed_below_their_type_wherever_a_file_has_them(tmp_path: Path) -> None:
+    code = "package zoo\n\nfunc New() *Cat { return nil }\n\nfunc (c *Cat) Purr() {}\n\nfunc (d *Dog) Bark() {}\n\ntype Cat struct{}\n"
+    with indexed(tree(tmp_path / "w", {"cats.go": code})) as engine:
+        (hit,) = engine.search.find(Query("Cat Purr", filter=Filter(kinds=("symbols",)))).hits
+    assert hit.chunk.text.split("\n") == [
+        "package: zoo",
+        "function New (lines 3-3)",
+        "method Dog.Bark (lines 7-7)",
+        "struct Cat (lines 9-9)",
+        "  method Purr (lines 5-5)",
+    ]
+
+
 def test_an_index_is_found_again_by_the_next_process(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", ZOO)
     with indexed(root) as engine:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -12,191 +14,150 @@ import pytest
 from context_engine import tools
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.mcp_server import wire_tool
-from context_engine.server.profiles import ToolSelection, list_tools
+from context_engine.server.profiles import SEEDS, ToolSelection, list_tools
 from context_engine.settings import Settings
 from context_engine.tools import Call
 from tests.support.engines import indexed
 from tests.support.tools_stand_in import StandIn
-from tests.support.trees import repository
+from tests.support.trees import commit, git, repository, tree
 from tests.support.waiting import Clock
 
 SELECTION = ToolSelection(profiles=("seeds",))
+CALLS = tomllib.loads((Path(__file__).parent / "calls.toml").read_text(encoding="utf-8"))["call"]
+DOCUMENTS = sorted({row["at"].partition(":")[0] for row in CALLS})
+VARY = frozenset(
+    (
+        *("id", "date", "score", "combined_score", "searchTime", "totalFound", "filesSearched", "fileSize"),
+        *("size", "lines", "lastModified", "imports_count", "functions_count", "created_at", "updated_at"),
+        *("confidence_score", "version"),
+    )
+)
+"""Fields whose values differ from run to run, or follow from what is around the example."""
 FORM = [f"// line {number}" for number in range(1, 301)]
 FORM[46] = "const [data, setData] = useState(null);"
 FORM[129] = "async function handleSubmit() { await post(new FormData()); }"
 for line in (45, 128, 256):
     FORM[line - 1] = "retry();"
-AUTH = "src/server/auth/AuthService.ts"
+AUTH = [
+    *(
+        "import { TokenManager } from './TokenManager';",
+        "import { UserRepository } from '../users/UserRepository';",
+        "",
+    ),
+    *("export interface AuthContext { user: string }", "", "export function handleAuth(payload: string) {"),
+    *("  return generateToken(payload);", "}", ""),
+    *[f"// {number}" for number in range(10, 40)],
+    *("  // Generate JWT token", "  function generateToken(payload) {", "  const token = jwt.sign(payload, SECRET);"),
+    *("    return token;", "  }", ""),
+]
+HANDLER = 'package auth\n\nimport "fmt"\n\n// AuthHandler handles authentication.\ntype AuthHandler struct {\n}\n\n'
 FILES = {
     "src/components/Form.tsx": "\n".join(FORM) + "\n",
     "src/components/Login.tsx": "export const handleSubmit = () => new FormData();\n",
     "src/lib/form.ts": "export type Sent = FormData;\n",
-    AUTH: (
-        "import { TokenManager } from './TokenManager';\n\nexport interface AuthContext { user: string }\n\n"
-        "export function handleAuth(payload: string) {\n  const token = jwt.sign(payload, SECRET);\n  return token;\n}\n"
-    ),
+    "src/server/auth/AuthService.ts": "\n".join(AUTH),
     "src/server/auth/TokenManager.ts": "export class TokenManager { refresh() { return 1; } }\n",
-    "docs/design.md": "---\ntags: [architecture]\n---\n# Authentication design decisions\n\nSessions, not tokens.\n",
+    "src/server/users/UserRepository.ts": "export class UserRepository { find() { throw new Error('handling'); } }\n",
+    "src/index.ts": "export function main() {\n  return 1;\n}\n",
+    "src/frozen.ts": "const a = 1;\n",
+    "file.ts": "\n" * 14 + "function (((\n",
+    "internal/auth/handler.go": f"{HANDLER}func (h *AuthHandler) Open() {{ fmt.Println(h) }}\n\ntype Token struct {{\n}}\n",
+    "config/database.yml": "database:\n  connection:\n    host: localhost\n    port: 5432\n",
+    "docs/design.md": "---\ntags: [architecture]\n---\n# Authentication design decisions\n\nHow authentication works: tokens.\n",
     ".env": "PASSWORD=hunter2\n",
+    ".env.local": "PASSWORD=hunter2\n",
 }
-MEMORY = "Token refresh race condition fixed with mutex lock"
+MEMORIES = {
+    "Token refresh race condition fixed with mutex lock": "issue",
+    "Use JWT tokens stored in httpOnly cookies for auth": "pattern",
+    "Implement token refresh with mutex locks to prevent race conditions": "pattern",
+}
 
 
 @pytest.fixture(scope="module")
-def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., dict[str, Any]]]:
+def call(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., str]]:
     """Send a call as a strict client does: only what fits the schema that is listed."""
     schemas = {
         listed.name: listed.input_schema
         for listed in (wire_tool(tool, SELECTION) for tool in list_tools(tools.ALL, SELECTION))
     }
     root = repository(tmp_path_factory.mktemp("examples") / "shop", FILES)
+    commit(root, "second", {"src/second.ts": "export const second = 2;\n"})
+    (root / "src/frozen.ts").chmod(0o444)
+    git(tree(root, {"src/staged.ts": "export const staged = 1;\n"}), "add", "--all")
     with indexed(root) as engine:
         dispatcher = ToolDispatcher(single_engine(engine), selection=SELECTION)
 
-        def send(tool: str, sent: dict[str, Any]) -> dict[str, Any]:
-            jsonschema.validate(sent, schemas[tool])
-            text = dispatcher.call(tool, sent, Call()).reply.text
-            return json.loads(text) if text.startswith("{") else {"text": text}
+        def send(tool: str, sent: Mapping[str, Any]) -> str:
+            jsonschema.validate(sent, schemas.get(tool, {}))
+            return dispatcher.call(tool, sent, Call()).reply.text
 
-        for content, subtype in ((MEMORY, "issue"), ("Use JWT tokens stored in httpOnly cookies for auth", "pattern")):
-            send("add_memory", {"content": content, "category": "facts", "tags": ["auth"]})
-            kept = dispatcher.call("list_memories", {"query": content, "full": True}, Call()).reply.text
-            memory = json.loads(kept)["memories"][0]["id"]
-            assert not dispatcher.call("update_memory", {"id": memory, "subtype": subtype}, Call()).reply.is_error
+        for content, subtype in MEMORIES.items():
+            kept = json.loads(send("add_memory", {"content": content, "category": "facts", "tags": ["auth"]}))
+            update = {"id": kept["id"], "subtype": subtype}
+            assert not dispatcher.call("update_memory", update, Call()).reply.is_error
         yield send
 
 
-REPLACE = {
-    "filePath": "./src/components/Form.tsx",
-    "oldContent": "const [data, setData] = useState(null);",
-    "newContent": "const [data, setData] = useState<FormData | null>(null);",
-    "anchor": {"lineRange": {"start": 45, "end": 50}},
-}
-EXAMPLES: list[tuple[str, dict[str, Any], Callable[[dict[str, Any]], bool]]] = [
-    # 000, the workflow
-    (
-        "scout",
-        {"keywords": ["handleSubmit", "FormData"], "rootPath": "./src"},
-        lambda reply: len(reply["files"]) == 3 and reply["totalMatches"] == 5,
-    ),
-    (
-        "read_regions",
-        {"filePath": "./src/components/Form.tsx", "regions": [{"start": 45, "end": 60}, {"start": 120, "end": 135}]},
-        lambda reply: [region["start"] for region in reply["regions"]] == [42, 117],
-    ),
-    (
-        "read_regions",
-        {
-            "filePath": "./src/components/Form.tsx",
-            "regions": [{"start": start, "end": end} for start, end in ((10, 15), (12, 18), (50, 55), (52, 60))],
-        },
-        lambda reply: (
-            reply["merged"] and [(one["start"], one["end"]) for one in reply["regions"]] == [(7, 21), (47, 63)]
-        ),
-    ),
-    ("safe_replace", REPLACE | {"dryRun": True}, lambda reply: reply["success"] and "FormData | null" in str(reply)),
-    (
-        "safe_replace",
-        {"filePath": "src/components/Form.tsx", "oldContent": "retry();", "newContent": "again();"},
-        lambda reply: (
-            reply["error"]["code"] == "MULTIPLE_MATCHES"
-            and [one["line"] for one in reply["error"]["details"]["matches"]] == [45, 128, 256]
-        ),
-    ),
-    # 001, the table of tools
-    (
-        "edit_file",
-        {"path": "src/lib/form.ts", "edits": [{"target": "Sent", "replace": "Kept"}], "dryRun": True},
-        lambda reply: "Kept" in str(reply),
-    ),
-    (
-        "search_files",
-        {"path": "src", "query": "FormData", "includes": ["*.tsx"], "excludes": ["Login.tsx"]},
-        lambda reply: "Form.tsx" in str(reply) and "Login.tsx" not in str(reply),
-    ),
-    (
-        "read_fragment",
-        {"path": AUTH, "keywords": ["jwt"], "lines": ["1-1"], "context": 1},
-        lambda reply: "jwt.sign" in str(reply) and "TokenManager" in str(reply),
-    ),
-    ("list_directory", {"path": "src"}, lambda reply: "components" in str(reply)),
-    # 002, the example definitions
-    ("semantic_search", {"query": "sign a token", "top_k": 3}, lambda reply: "AuthService" in str(reply)),
-    ("get_file", {"path": AUTH}, lambda reply: "handleAuth" in str(reply)),
-    (
-        "create_plan",
-        {"task": "Refresh the token in TokenManager", "max_context_files": 5, "generate_diagrams": True},
-        lambda reply: "error" not in reply,
-    ),
-    ("get_context_for_prompt", {"query": "token refresh", "max_files": 2}, lambda reply: "TokenManager" in str(reply)),
-    # 003, the examples and the error cases
-    (
-        "context_search",
-        {"query": "how does authentication work", "type": "all", "limit": 5},
-        lambda reply: reply["totalFound"] >= 1,
-    ),
-    (
-        "context_search",
-        {"query": "token refresh issue", "type": "issue", "module": "auth", "limit": 3},
-        lambda reply: [(row["content"], row["module"]) for row in reply["results"]] == [(MEMORY, "auth")],
-    ),
-    ("context_search", {"query": "ab"}, lambda reply: reply["error"]["code"] == "INVALID_ARGUMENT"),
-    ("read_file", {"path": AUTH, "includeDeps": False}, lambda reply: "handleAuth" in str(reply)),
-    (
-        "read_file",
-        {"path": AUTH, "includeDeps": True, "maxDepth": 1},
-        lambda reply: [one["path"] for one in reply["dependencies"]] == ["src/server/auth/TokenManager.ts"],
-    ),
-    ("read_file", {"path": "invalid/path.ts"}, lambda reply: reply["error"]["code"] == "FILE_NOT_FOUND"),
-    ("read_file", {"path": ".env"}, lambda reply: reply["error"]["code"] == "ACCESS_DENIED"),
-    ("grep_codebase", {"pattern": "jwt.sign", "caseSensitive": False}, lambda reply: reply["totalMatches"] == 1),
-    (
-        "grep_codebase",
-        {"pattern": "interface.*Context", "filePattern": "**/*.ts", "limit": 20},
-        lambda reply: reply["matches"][0]["file"] == AUTH,
-    ),
-    (
-        "grep_codebase",
-        {"pattern": "function handleAuth", "caseSensitive": True, "filePattern": "src/server/**/*.ts"},
-        lambda reply: reply["matches"][0]["line"] == 5,
-    ),
-    ("grep_codebase", {"pattern": "[invalid("}, lambda reply: "not a pattern" in reply["error"]["message"]),
-    ("grep_codebase", {"pattern": "nonexistent"}, lambda reply: (reply["matches"], reply["totalMatches"]) == ([], 0)),
-    # 004, the query examples
-    (
-        "cortex_search",
-        {
-            "query": "authentication design decisions",
-            "chunk_types": ["documentation"],
-            "tags": ["architecture"],
-        },
-        lambda reply: "docs/design.md" in str(reply["results"][0]),
-    ),
-    (
-        "cortex_search",
-        {"query": "authentication handler implementation", "chunk_types": ["symbols", "definitions"]},
-        lambda reply: reply["total"] >= 1,
-    ),
-    (
-        "cortex_search",
-        {"query": "database connection settings", "chunk_types": ["data"]},
-        lambda reply: "results" in reply,
-    ),
-    ("cortex_search", {"query": "how does authentication work"}, lambda reply: reply["total"] >= 1),
-    (
-        "cortex_search",
-        {"query": "error handling patterns", "tags": ["typescript", "code"]},
-        lambda reply: all(row["chunk"]["tags"].count("typescript") for row in reply["results"]),
-    ),
-]
+def find_differences(shown: Any, got: Any, path: str = "") -> dict[str, str]:
+    """Return where a reply lacks what a document shows, each with both values.
+
+    >>> find_differences({"a": [{"b": 1}, {"score": 0.5}], "c": "..."}, {"a": [{"b": 2}, {"score": 1.0}], "c": "x"})
+    {'a.0.b': '1, not 2'}
+    >>> find_differences({"a": [{}], "b": None, "score": 1}, {"a": [], "score": "x"})
+    {'a.0': '{}, not None', 'b': 'None, not missing', 'score': "1, not 'x'"}
+    """
+    name = path.rpartition(".")[2]
+    if isinstance(shown, dict) and isinstance(got, dict):
+        pairs = [(key, value, got.get(key, KeyError)) for key, value in shown.items()]
+    elif isinstance(shown, list) and isinstance(got, list):
+        pairs = [(at, value, got[at] if at < len(got) else None) for at, value in enumerate(shown)]
+    else:
+        is_number = isinstance(shown, int | float) and isinstance(got, int | float)
+        is_of_its_kind = (is_number or type(shown) is type(got)) and (name in VARY or shown == "...")
+        text = "missing" if got is KeyError else repr(got)
+        return {} if shown == got or is_of_its_kind else {path: f"{shown!r}, not {text}"}
+    return {
+        at: what
+        for key, value, other in pairs
+        for at, what in find_differences(value, other, f"{path}.{key}".lstrip(".")).items()
+    }
 
 
-@pytest.mark.parametrize(("tool", "sent", "holds"), EXAMPLES, ids=[f"{row[0]}-{at}" for at, row in enumerate(EXAMPLES)])
-def test_an_example_of_the_documents_is_answered_as_they_say(
-    call: Callable[..., dict[str, Any]], tool: str, sent: dict[str, Any], holds: Callable[[dict[str, Any]], bool]
-) -> None:
-    reply = call(tool, sent)
-    assert holds(reply), reply
+def check(row: Mapping[str, Any], text: str) -> dict[str, str]:
+    """Return the differences between a reply and the document; an error has what is shown beside it in its details."""
+    reply = json.loads(text) if text.startswith("{") else {}
+    error = reply.get("error", {})
+    problems = {} if row.get("code", "") == error.get("code", "") else {"code": str(error)}
+    problems |= {part: "not in the reply" for part in row.get("text", ()) if part not in text}
+    shown = json.loads(row.get("shows", "{}"))
+    if isinstance(shown.get("error"), str) and error:
+        shown, reply = {key: value for key, value in shown.items() if key != "error"}, error["details"]
+    found = find_differences(shown, reply)
+    stated = row.get("differs", {})
+    problems |= dict.fromkeys(stated.keys() - found.keys(), "does not differ any more")
+    return problems | {path: what for path, what in found.items() if path not in stated}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_calls_of_a_document_are_answered_as_it_shows(call: Callable[..., str], document: str) -> None:
+    known: dict[str, str] = {}
+    wrong = {}
+    for number, row in enumerate(CALLS):
+        if row["at"].startswith(document):
+            sent = {key: known.get(str(value), value) for key, value in json.loads(row["sent"], strict=False).items()}
+            text = call(row["tool"], sent)
+            reply = json.loads(text) if text.startswith("{") else {}
+            ids = {"plan_id": reply.get("plan_id"), "session_id": reply.get("session_id")}
+            ids["request_id"] = (reply.get("request") or {}).get("id")
+            known |= {f"${name}": value for name, value in ids.items() if value}
+            if problems := check(row, text):
+                wrong[f"{number} {row['at']} {row['tool']}"] = problems, text[:600]
+    assert wrong == {}
+
+
+def test_every_tool_of_the_documents_is_called() -> None:
+    assert {row["tool"] for row in CALLS} - {"unknown_tool"} == set(SEEDS)
 
 
 def test_a_limit_names_the_tool_that_was_called() -> None:
@@ -211,14 +172,7 @@ def test_a_limit_names_the_tool_that_was_called() -> None:
     assert [line["tool"] for line in lines if line["event"] == "call"] == ["context_search"] * 2
 
 
-def test_advice_names_tools_as_the_client_sees_them(call: Callable[..., dict[str, Any]]) -> None:
-    advice = call("context_search", {"query": "zebra stripes", "module": "zoo"})["next"]
+def test_advice_names_tools_as_the_client_sees_them(call: Callable[..., str]) -> None:
+    advice = json.loads(call("context_search", {"query": "zebra stripes", "module": "zoo"}))["next"]
     assert "codebase_retrieval" in advice
     assert "search_code" not in advice
-
-
-def test_changes_of_a_plan_are_requested_in_the_words_of_its_document(call: Callable[..., dict[str, Any]]) -> None:
-    plan = call("create_plan", {"task": "Add a logout to src/server/auth/TokenManager.ts"})["plan_id"]
-    request = call("request_approval", {"plan_id": plan})["request"]["id"]
-    sent = {"request_id": request, "action": "request_changes", "modifications": "Only the server."}
-    assert call("respond_approval", sent)["request"]["status"] == "modification_requested"

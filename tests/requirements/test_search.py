@@ -78,40 +78,12 @@ def files(chunks: list[dict[str, Any]]) -> list[str]:
     return [chunk["metadata"]["file_path"] for chunk in chunks]
 
 
-# -- the five examples of the chunk search document --
-
-
-def test_design_decisions_are_found_by_kind_and_tag(engine: Engine) -> None:
-    found = cortex(engine, "authentication design decisions", chunk_types=["documentation"], tags=["architecture"])
-    assert set(files(found)) == {"docs/decisions/0001-authentication.md"}
-    assert "sessions and not with tokens" in found[0]["text"]
-
-
-def test_navigation_finds_the_overview_of_a_file_and_its_signatures(engine: Engine) -> None:
-    found = cortex(engine, "authentication handler implementation", chunk_types=["symbols", "definitions"])
-    assert {chunk["chunk_type"] for chunk in found} == {"symbols", "definitions"}
-    code = next(chunk for chunk in found if chunk["chunk_type"] == "definitions")
-    assert "func (h *Handler) Authenticate(user string, password string) error" in code["text"]
-    assert "// Authenticate checks a password" in code["text"]
-    overview = next(chunk for chunk in found if chunk["metadata"]["file_path"] == "internal/auth/handler.go")
-    assert overview["title"] in ("internal/auth/handler.go symbols", "Handler", "Handler.Authenticate")
-
-
-def test_configuration_finds_constants_and_settings(engine: Engine) -> None:
-    found = cortex(engine, "database connection settings", chunk_types=["data"])
-    assert {chunk["chunk_type"] for chunk in found} == {"data"}
-    assert set(files(found)[:2]) == {"config/database.yml", "config/limits.py"}
+# -- all kinds --
 
 
 def test_without_kinds_all_four_are_searched_and_found(engine: Engine) -> None:
     found = cortex(engine, "how does authentication work in the session handler, and what are its minutes")
     assert {chunk["chunk_type"] for chunk in found} == set(CHUNK_KINDS)
-
-
-def test_a_language_with_the_tag_code_finds_only_code_of_that_language(engine: Engine) -> None:
-    found = cortex(engine, "error handling patterns", tags=["typescript", "code"])
-    assert set(files(found)) == {"web/errors.ts"}
-    assert "handleError" in found[0]["text"]
 
 
 # -- kinds --
@@ -209,6 +181,18 @@ def test_a_least_score_drops_what_is_below_it_and_none_is_asked_for_by_default(e
     assert min(row["combined_score"] for row in everything) < 0.3
     some = told(engine, "cortex_search", query=query, min_score=0.3)["results"]
     assert some == [row for row in everything if row["combined_score"] >= 0.3]
+
+
+def test_all_that_a_limit_allows_comes_page_by_page(tmp_path: Path) -> None:
+    files = {f"lamp_{n}.py": f"def lamp_{n}():\n" + "    use('lamp', 'oil')\n" * 40 for n in range(60)}
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        asked = {"query": "lamp", "limit": 100, "chunk_types": ["definitions"]}
+        pages = [told(engine, "cortex_search", **asked)]
+        while "cursor" in pages[-1]:
+            pages.append(told(engine, "cortex_search", cursor=pages[-1]["cursor"], **asked))
+    found = [row["chunk"]["id"] for page in pages for row in page["results"]]
+    assert len(pages) > 1
+    assert len(set(found)) == len(found) == pages[0]["total"] == 60
 
 
 def test_a_limit_is_met_by_default_by_request_and_by_clamping(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_the_same_secret_has_the_same_label_where_the_key_is_the_same() -> None:
         (RedactionOptions(replacement="label"), r"\[REDACTED:github-token:[0-9a-f]{6}\]"),
         (RedactionOptions(replacement="hash"), r"\[REDACTED:[0-9a-f]{12}\]"),
         (RedactionOptions(replacement="fixed"), r"\[REDACTED\]"),
-        (RedactionOptions(show=(4, 0)), r"ghp_\[REDACTED:github-token:[0-9a-f]{6}\]"),
+        (RedactionOptions(show=4), r"ghp_\[REDACTED:github-token:[0-9a-f]{6}\]"),
     ],
 )
 def test_how_a_secret_is_replaced_can_be_chosen(how: RedactionOptions, shape: str) -> None:

@@ -45,6 +45,17 @@ def test_a_call_leaves_one_line_with_tool_time_outcome_and_size() -> None:
     assert lines == [{"event": "call", "tool": "get_file", "ok": True, "chars": len(outcome.reply.text)}]
 
 
+def test_at_debug_a_line_has_the_session_and_the_arguments_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    token = f"ghp_{'x7Kq2mZp9R' * 4}"[:40]
+    door, lines = gate(StandIn(settings=Settings(log_level="debug")))
+    door.call("read_file", {"path": f"src/{token}.py"}, Call(session="s1"))
+    assert lines[0]["session"] == "s1"
+    assert token not in lines[0]["arguments"]
+    assert lines[0]["arguments"].startswith('{"path":"src/')
+    create_log("debug")(lines[0])
+    assert json.loads(capsys.readouterr().err)["at"].endswith("Z")
+
+
 def test_an_error_becomes_a_reply_and_is_counted_by_its_code() -> None:
     door, lines = gate(StandIn())
     outcome = door.call("read_file", {"path": "missing.py"}, Call())

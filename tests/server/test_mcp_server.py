@@ -39,7 +39,7 @@ async def test_a_client_sees_the_catalogue_in_order_with_all_four_hints(era: str
     expected = [tool for tool in tools.ALL if tool.name in PROFILES["all"]]
     assert [each.name for each in listed] == [each.name for each in expected]
     for shown, tool in zip(listed, expected, strict=True):
-        assert shown.input_schema == tool.listed_schema
+        assert shown.input_schema == tool.list_schema()
         assert shown.input_schema["additionalProperties"] is False
         hints = shown.annotations
         assert hints

@@ -188,7 +188,7 @@ def test_the_bound_is_never_below_the_true_count() -> None:
 def test_what_the_lists_leave_out_is_no_required_argument_and_stands_in_the_manifest() -> None:
     for each in tools.ALL:
         assert each.rare <= {parameter.name for parameter in each.parameters if not parameter.required}
-        assert each.listed_schema["properties"].keys() == each.schema["properties"].keys() - each.rare
+        assert each.list_schema()["properties"].keys() == each.schema["properties"].keys() - each.rare
 
 
 def test_every_name_of_the_documents_is_a_tool_that_can_be_called() -> None:

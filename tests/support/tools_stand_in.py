@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from context_engine.errors import Cancelled, FileNotFound, InvalidArgument
+from context_engine.languages import Languages
 from context_engine.model import (
     Answer,
     Chunk,
@@ -101,6 +102,7 @@ class StandIn:
         self.search = Named(self, find=self.search_for, hurry=lambda _: True)
         self.index = self.files = self.edits = self.memory = self
         self.git = Git("/no/such/folder")
+        self.languages = Languages.builtin()
 
     def search_for(self, query: Query) -> Answer:
         """The fixed hits."""

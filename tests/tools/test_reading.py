@@ -250,23 +250,6 @@ def test_a_file_over_a_megabyte_answers_with_its_outline_and_parts_of_it_can_be_
 # -- read_file: what it imports ---------------------------------------------------------------------------------------
 
 
-def test_dependencies_come_with_their_content_in_the_shape_of_the_seed(engine: Engine, root: Path) -> None:
-    reply = told(engine, "read_file", path="till/orders.py", includeDeps=True, maxDepth=1)
-    modified = reply["metadata"].pop("lastModified")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", modified)
-    assert reply == {
-        "file": {
-            "path": "till/orders.py",
-            "content": FILES["till/orders.py"],
-            "size": (root / "till/orders.py").stat().st_size,
-            "lines": 13,
-            "language": "python",
-        },
-        "dependencies": [{"path": "till/auth.py", "type": "import", "level": 1, "content": FILES["till/auth.py"]}],
-        "metadata": {"module": "till", "role": "core"},
-    }
-
-
 def test_imports_are_followed_for_no_level_or_one(engine: Engine) -> None:
     assert told(engine, "read_file", path="till/orders.py", includeDeps=True, maxDepth=0)["dependencies"] == []
     with pytest.raises(InvalidArgument, match="max_depth"):
@@ -480,26 +463,6 @@ def test_a_foreign_pattern_can_neither_hang_nor_break_the_server(engine: Engine)
 
 
 # -- read_regions -----------------------------------------------------------------------------------------------------
-
-
-def test_the_seed_s_example_comes_out_exactly(engine: Engine) -> None:
-    asked = [{"start": first, "end": last} for first, last in ((10, 15), (12, 18), (50, 55), (52, 60))]
-    reply = told(engine, "read_regions", filePath="numbered.txt", regions=asked, contextLines=3)
-    assert reply == {
-        "filePath": "numbered.txt",
-        "totalLines": 100,
-        "regions": [
-            {
-                "start": first,
-                "end": last,
-                "content": "\n".join(f"line {number}" for number in range(first, last + 1)),
-                "originalRanges": origins,
-            }
-            for first, last, origins in ((7, 21, asked[:2]), (47, 63, asked[2:]))
-        ],
-        "merged": True,
-    }
-    assert told(engine, "read_regions", file_path="numbered.txt", regions=asked) == reply
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_how_and_what_can_be_chosen(engine: Engine) -> None:
     assert call(engine, content=TEXT, returnLocations="false")["detected_types"] == []
     assert "ghp_[REDACTED" in call(engine, content=TEXT, show_start=4)["scrubbed_content"]
     with pytest.raises(InvalidArgument):
-        call(engine, content=TEXT, show_end=4)
+        call(engine, content=TEXT, show_start=5)
 
 
 def test_nothing_of_the_text_is_kept(engine: Engine) -> None:

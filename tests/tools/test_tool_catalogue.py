@@ -80,7 +80,7 @@ def violations(schema: Any, place: str, limits: frozenset[str] = frozenset()) ->
 @EACH
 def test_a_schema_keeps_to_what_the_strict_modes_of_clients_take(tool: Tool) -> None:
     assert violations(tool.schema, tool.name, LIMITS) == [f"{tool.name}: no properties"] * (not tool.parameters)
-    assert violations(tool.listed_schema, tool.name) == [f"{tool.name}: no properties"] * (not tool.parameters)
+    assert violations(tool.list_schema(), tool.name) == [f"{tool.name}: no properties"] * (not tool.parameters)
 
 
 @EACH
@@ -137,12 +137,12 @@ def test_every_name_is_there_once_and_an_older_one_is_the_same_tool() -> None:
 def test_a_tool_of_the_default_list_shows_an_example_call_that_its_schema_allows(name: str) -> None:
     tool = tools.find(name)
     _, _, example = tool.description.partition("Example: ")
-    jsonschema.validate(json.loads(example), tool.listed_schema)
+    jsonschema.validate(json.loads(example), tool.list_schema())
 
 
 @pytest.mark.parametrize("name", PROFILES["core"])
 def test_the_default_list_has_one_name_for_each_idea_and_describes_every_field(name: str) -> None:
-    schema = tools.find(name).listed_schema
+    schema = tools.find(name).list_schema()
     older = {"top_k", "max_files", "max_results", "max_tokens", "includes", "include_paths", "file_path", "module"}
     assert not older & schema["properties"].keys()
     assert all(field["description"] for field in schema["properties"].values())
