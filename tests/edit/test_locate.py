@@ -51,12 +51,16 @@ def test_a_few_characters_off_means_the_edit_distance_of_the_lines(file: str, ta
 names = st.lists(st.text(st.sampled_from("abcdefgh"), min_size=4, max_size=9), min_size=2, max_size=4, unique=True)
 
 
-@given(names, st.data())
-def test_the_nearest_place_is_the_one_by_the_distance_of_the_whole_target(file: list[str], data: st.DataObject) -> None:
-    heads = [f"def {name}(\nself," for name in file]
+@given(names, st.sampled_from(["self,", "key=1,"]), st.booleans(), st.data())
+def test_the_nearest_place_is_the_one_by_the_distance_of_the_whole_target(
+    file: list[str], second: str, is_second_equal: bool, data: st.DataObject
+) -> None:
+    heads = [f"def {name}(\n{second}" for name in file]
     right = data.draw(st.sampled_from(heads))
     at = data.draw(st.integers(4, right.index("(") - 2))
     target = right[:at] + right[at + 1] + right[at] + right[at + 2 :]  # two letters are swapped
+    if not is_second_equal:  # no line of the file is in the target
+        target = target[:-1] + ";"
     details = no_match_error(content_of("\n".join(heads).encode()), Edit(target, "x")).details
     similar = [OSA.normalized_similarity(target, head) for head in heads]
     assert details["nearest"][0]["line"] == 2 * similar.index(max(similar)) + 1
