@@ -17,6 +17,7 @@ from context_engine.history.git_log import COMMITS_MAX, READ_S, CommitListing, l
 from context_engine.model import Commit
 from context_engine.repo import Git
 from context_engine.secrets import redact_file
+from context_engine.text import format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class HistoryMiner:
             if not _is_settled(self._facts, name):
                 self._facts = self._file.load()  # another process may have read more since
             if _is_settled(self._facts, name):
-                return MinedHistory(self._facts, name)
+                return MinedHistory(self._facts, name, self._describe_limit(name))
             return self._update(list_commits(self._git, most=self._most), cancel)
 
     def _update(self, listed: CommitListing, cancel: threading.Event | None) -> MinedHistory:
@@ -60,7 +61,7 @@ class HistoryMiner:
         known = set(facts.hashes)
         unknown = [name for name in listed.hashes if name not in known]
         if listed.reason or (not unknown and listed.head in facts.heads):
-            return MinedHistory(facts, listed.head, listed.reason)
+            return MinedHistory(facts, listed.head, listed.reason or self._describe_limit(listed.head))
         read: list[Commit] = []
         problem = ""
         try:
@@ -71,7 +72,13 @@ class HistoryMiner:
         finally:
             self._facts = _add_head(facts.with_commits(read), listed)
             problem = self._save(self._facts) or problem
-        return MinedHistory(self._facts, listed.head, problem)
+        return MinedHistory(self._facts, listed.head, problem or self._describe_limit(listed.head))
+
+    def _describe_limit(self, head: str) -> str:
+        """Return that older commits are not in the facts, because of a limit of time or number, or a shallow clone."""
+        known = self._facts.heads[head]
+        is_whole = known.is_complete and len(known.rows) < self._most
+        return "" if is_whole else f"only the newest {format_count(len(known.rows), 'commit')} are read"
 
     def _save(self, facts: CommitTable) -> str:
         """Save the facts; return the problem if that fails, which does not prevent their use."""

@@ -81,6 +81,7 @@ class KnowledgeService(JointService):
         self._miner: HistoryMiner | None = None
         self._history: FileHistory | None = None
         self._history_head = ""  # the head that `_history` is of
+        self._history_limit = ""  # what was not read of it
         self._reading = threading.Lock()
         self._read: tuple[str, object] | None = None  # the head and the version of the index, as they were read
         self._thread: threading.Thread | None = None
@@ -123,7 +124,8 @@ class KnowledgeService(JointService):
         of = f" of {name}" * bool(name)
         if self._index.live.is_building and not self._index.is_complete():
             return f"not all files{of} are read yet: ask again in a moment"
-        return f"not all{of} could be read: {self._problem.message}" if self._problem else ""
+        problem = self._problem.message if self._problem else self._history_limit
+        return f"not all{of} could be read: {problem}" if problem else ""
 
     def date_issues(self, found: Iterable[KnowledgeEntry]) -> list[KnowledgeEntry]:
         """Return what is about to be shown, issues in comments with the commit and the day of their line.
@@ -203,6 +205,7 @@ class KnowledgeService(JointService):
             file = self._cache / "histories" / workspace_id(Path(repository.common_dir))
             self._miner = HistoryMiner(self._git, HistoryFile(file))
         mined = self._miner.mine(cancel=self._stop)
+        self._history_limit = mined.problem if head else ""
         history = FileHistory(mined.facts, mined.head, under=self._git.below())
         history.find_similar_changes("x")  # computes what is costly now, and not while somebody waits
         self._access.follow_renames(history.map_renames)

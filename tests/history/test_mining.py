@@ -104,12 +104,15 @@ def test_what_did_not_fit_into_the_time_is_read_the_next_time(
     miner = HistoryMiner(Git(repo), file, seconds=10)
     mined = miner.mine()
     assert (subjects(mined), mined.facts.heads[mined.head].is_complete) == (["third", "second"], False)
-    assert subjects(miner.mine()) == ["third", "second", "first"]
+    assert mined.problem == "only the newest 2 commits are read"
+    mined = miner.mine()
+    assert (subjects(mined), mined.problem) == (["third", "second", "first"], "")
 
 
 def test_only_the_newest_commits_count(repo: Path, file: HistoryFile) -> None:
-    mined = HistoryMiner(Git(repo), file, most=2).mine()
-    assert subjects(mined) == ["third", "second"]
+    miner = HistoryMiner(Git(repo), file, most=2)
+    for mined in (miner.mine(), miner.mine()):
+        assert (subjects(mined), mined.problem) == (["third", "second"], "only the newest 2 commits are read")
 
 
 def test_what_was_read_before_a_cancel_is_kept(repo: Path, file: HistoryFile, monkeypatch: pytest.MonkeyPatch) -> None:

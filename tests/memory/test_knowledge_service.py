@@ -104,6 +104,13 @@ def test_an_answer_says_that_files_are_still_being_indexed(shop: Path, monkeypat
         assert engine.memory.find_unread() == []
 
 
+def test_an_answer_says_what_was_not_read_of_the_history(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HistoryMiner.__init__.__kwdefaults__ or {}, "most", 3)
+    with indexed(shop) as engine:
+        warned = ask(engine, "context_search", query="whole cents")["warnings"]
+        assert "not all could be read: only the newest 3 commits are read" in warned
+
+
 @pytest.mark.parametrize("case", ["no git", "one commit", "shallow", "no index"])
 def test_it_answers_without_a_history(tmp_path: Path, shop: Path, case: str) -> None:
     if case == "shallow":
