@@ -16,7 +16,6 @@ import msgspec
 
 from context_engine import timestamps
 from context_engine.context import KnowledgeEntry
-from context_engine.errors import InvalidArgument
 from context_engine.memory.memories import Memories, describe_unreadable
 from context_engine.memory.memory_folder import MemoryEntry
 from context_engine.memory.memory_index import (
@@ -95,11 +94,10 @@ class Knowledge(JointService):
 
         `is_wanted` is a further filter.
 
-        Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters; StorageBusy.
+        Raises: StorageBusy.
         """
         if self.joined:
             return _join_results({name: one.search(sought) for name, one in self.joined.items()}, sought.limit)
-        _check(sought)
         entries, known = self._load_all()
         wanted = {number: item for number, item in known.items() if not is_wanted or is_wanted(item)}
         filters = {number: _find_filter(item, sought) for number, item in wanted.items()}
@@ -225,18 +223,6 @@ def _join_results(found: Mapping[str, KnowledgeResults], limit: int) -> Knowledg
         engine="hybrid" if all(one.engine == "hybrid" for one in found.values()) else "lexical",
         warnings=tuple(unique(warning for one in found.values() for warning in one.warnings)),
     )
-
-
-def _check(sought: KnowledgeQuery) -> None:
-    least, most = QUERY_CHARS
-    length = len(sought.query.strip())
-    if not least <= length <= most:
-        limit = f"at least {least} are needed" if length < least else f"at most {most} are allowed"
-        raise InvalidArgument(
-            f"the query has {length:,} characters, {limit}",
-            suggestion="Ask one thing with a word or a sentence, such as: how are amounts rounded.",
-            details={"argument": "query"},
-        )
 
 
 def _select_terms(query: str) -> list[str]:

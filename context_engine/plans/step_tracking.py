@@ -334,7 +334,7 @@ class StepTracker:
         """Compare what a step changed with the plan, as fields of its update. Git is asked before the lock is taken."""
         changed, why = set(report.files_modified), ""
         if report.auto_detect_files:
-            found, why = self._tree.find_changes_since(_last_baseline(now.events, step.uid))
+            found, why = self._tree.find_changes_since(_find_baseline(now.events, step.uid))
             changed |= found
         unmet = find_open_criteria(step.acceptance_criteria, report.criteria_met, report.evidence)
         if why and not changed:
@@ -409,11 +409,14 @@ def shorten_middle(text: str, most: int) -> str:
     return f"{text[:half]}\n[{len(text) - 2 * half} left out]\n{text[-half:]}"
 
 
-def _last_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
-    """Return the baseline of the last start of a step."""
-    started = [event for event in events if event.kind == "step_started" and event.step == uid]
+def _find_baseline(events: Iterable[PlanEvent], uid: str) -> StepBaseline:
+    """Return the baseline of a step: of its first start since it was open; a retry goes on with the same work."""
+    kinds = ("step_started", "step_released", "step_reopened")
+    own = [event for event in events if event.kind in kinds and event.step == uid]
+    opened = [at for at, event in enumerate(own, 1) if event.kind != "step_started"]
+    started = own[opened[-1] if opened else 0 :]
     try:
-        return msgspec.convert(started[-1].data.get("base", {}) if started else {}, prepare_type(StepBaseline))
+        return msgspec.convert(started[0].data.get("base", {}) if started else {}, prepare_type(StepBaseline))
     except msgspec.ValidationError:
         return StepBaseline()
 

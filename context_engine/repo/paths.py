@@ -332,7 +332,7 @@ def _invalid_path(text: str, why: str, next_step: str) -> InvalidPath:
 
 def _access_denied(text: str, reason: str) -> AccessDenied:
     return AccessDenied(
-        f"{_shorten(text)} is not shown: it is {reason}",
+        f"{_shorten(text)} is neither shown nor changed: it is {reason}",
         suggestion="Ask the user for what you need to know; a sample such as .env.example can be read.",
         details={"path": text, "reason": reason},
     )

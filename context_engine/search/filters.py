@@ -21,11 +21,11 @@ MASKS_KEPT = 64
 def find_similar(tags: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
     """Return known tags that resemble those of `tags` that are unknown.
 
-    >>> find_similar(["pyton", "Code"], ["python", "code"])
+    >>> find_similar(["pyton", "Code", "notatag"], ["python", "code", "data"])
     ('python',)
     """
     unknown = [tag.lower() for tag in tags if tag.lower() not in known]
-    return tuple(dict.fromkeys(near for tag in unknown for near in difflib.get_close_matches(tag, known, 3, 0.5)))
+    return tuple(dict.fromkeys(near for tag in unknown for near in difflib.get_close_matches(tag, known, 3, 0.6)))
 
 
 class FilterMasks:

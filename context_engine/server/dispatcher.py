@@ -68,7 +68,7 @@ REPORT = "This is a defect of ours; the log on stderr has the details worth repo
 MESSAGE_CHARS_MAX = 500
 """The length of the message of an error that is too long to be sent as it is."""
 _ADVICE = re.compile(r'"(?:next|suggestion)":"(?:[^"\\]|\\.)*"|\nnext: .*\Z')
-"""What says what to call next: fields of a reply, in which the content of files is escaped; the last line of a text."""
+"""Advice on the next call: fields of a reply, in which the content of files is escaped; the last line of a text."""
 _TOOL_NAME = re.compile(r"\w+")
 PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path", "items", "paths"})
 """Arguments that are one path of a project, or several."""

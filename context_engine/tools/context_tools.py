@@ -292,10 +292,9 @@ def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
         title = f"{escape_line(one.title)}: " if one.title and one.title not in one.content else ""
         remembered.append(f"{one.type} {one.id} ({escape_line(one.place)}): {title}{one.content}")
     parts += _bullet_section(f"Remembered, {QUOTED_FROM_REPOSITORY}", remembered)
-    named = [", ".join(files) for _, files in bundle.external]
     sources = [
-        f"{source.address}: {f'mentioned in {files}' if files else 'no file mentions it'}"
-        for source, files in zip(bundle.external, named, strict=True)
+        f"{one.address}: {'mentioned in ' * bool(one.mentioned)}{', '.join(one.mentioned) or 'no file mentions it'}"
+        for one in bundle.external
     ]
     parts += _bullet_section("Named sources, not fetched", sources)
     parts += _bullet_section("Facts", map(escape_line, bundle.hints))

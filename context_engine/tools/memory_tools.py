@@ -228,7 +228,7 @@ def delete_memory(
 @tool(touches="nothing", instead="grep_codebase", aliases={"context_search": {"format": "json"}})
 def search_memory(
     engine: "Engine",
-    query: Annotated[str, TextArg("What to find out.", 1, QUERY_CHARS[1])],
+    query: Annotated[str, TextArg("What to find out.", *QUERY_CHARS)],
     type: Annotated[str, ChoiceArg("Which to search.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
     path: Annotated[str, TextArg("Folder, file or name."), "module"] = "",
     limit: Annotated[int, IntegerArg("Most results.", 1, RESULTS_MAX)] = 5,

@@ -299,7 +299,8 @@ def view_progress(
     if format == "markdown":
         return cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max)
     if not include_steps:
-        return format_reply({"plan_id": now.plan.id, **brief_progress(now.plan, now.execution)})
+        progress = brief_progress(now.plan, now.execution) | {"plan_status": now.status}
+        return format_reply({"plan_id": now.plan.id, **progress})
     fields = now.execution.serialize(now.plan)
     steps = fields.pop("steps")
     room = engine.settings.result_chars_max - reply_size(compact_json(fields))

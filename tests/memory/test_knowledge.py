@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context import KnowledgeEntry
-from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
+from context_engine.errors import Cancelled, EmbedderFailed
 from context_engine.memory.knowledge import IN_COMMITS, KnowledgeResults
 from context_engine.memory.memory_index import TextEmbedder, compute_freshness, fuse_scores, take_best
 from context_engine.memory.memory_requests import KnowledgeQuery, MemoryDraft
@@ -96,12 +96,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> None:
     made = Remembering(work)
     made.learn(FILES)
     SHARED[:] = [made]
-
-
-@pytest.mark.parametrize("query", ["ab", "  a ", ""])
-def test_a_query_of_two_characters_is_an_error_that_says_so(here: Remembering, query: str) -> None:
-    with pytest.raises(InvalidArgument, match="at least 3"):
-        ask(here, query)
 
 
 def test_without_embeddings_it_answers_by_words_and_says_so(here: Remembering) -> None:

@@ -192,6 +192,20 @@ def test_what_changed_since_a_step_began_is_compared_with_its_files(repo: Desks)
     assert work.unmet_criteria == ("No floats",)
 
 
+def test_a_retry_goes_on_with_the_work_of_the_first_attempt(repo: Desks) -> None:
+    saved(repo, plan(step("s1", files_to_modify=("src/money.py",)), step("s2")))
+    repo.plans.steps.start("Cents", 1)
+    repo.write("src/money.py", "price = 100\n")
+    repo.plans.steps.fail("Cents", 1, error="The tests failed.", retry=True)
+    repo.plans.steps.start("Cents", 1)
+    assert repo.plans.steps.complete("Cents", 1).missing_files == ()
+    repo.plans.steps.start("Cents", 2)
+    repo.write("src/other.py", "x = 1\n")
+    repo.plans.steps.fail("Cents", 2, release=True)
+    repo.plans.steps.start("Cents", 2)
+    assert repo.plans.steps.complete("Cents", 2).files == ()
+
+
 def test_what_was_committed_deleted_or_taken_back_meanwhile_changed_too(repo: Desks) -> None:
     saved(repo, plan(step("s1")))
     repo.write("src/bank.py", "balance = 1\n")

@@ -126,6 +126,8 @@ def test_content_that_its_parser_refuses_fails(path: str, content: str) -> None:
         ("toml", "[a"),
         ("diff", "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n-a\n+b\n"),
         ("mermaid", "graph TD\n  A[Start --> B"),
+        ("mermaid", "graph TD\n  A -->"),
+        ("mermaid", "flowchart LR\n  A -.-> ;\n  A --> B"),
         ("plan_output", '{"foo": 1}'),
         ("plan_output", "{"),
         ("review_finding", '[{"title": "x"}]'),

@@ -15,7 +15,7 @@ from context_engine.errors import ContextEngineError, Cycle, InvalidArgument, Pl
 from context_engine.plans.plan_diff import FieldChange, comparable_value
 from context_engine.text import estimate_tokens
 from context_engine.tools.plan_creation_tools import refine_plan
-from context_engine.tools.plan_step_tools import complete_step, start_step
+from context_engine.tools.plan_step_tools import complete_step, start_step, view_progress
 from context_engine.tools.plan_tools import compare_plan_versions, load_plan, save_plan, view_history, visualize_plan
 from context_engine.tools.tool import Call, Tool
 from tests.support.engines import indexed, open_engine
@@ -105,6 +105,7 @@ def test_feedback_in_words_stays_open_with_a_brief_and_the_schema_of_operations(
     )
     assert [step["title"] for step in found["plan"]["steps"]] == ["Write tax", "Use it"]
     assert (found["status"], found["open_feedback"]) == ("needs_refinement", ["steps 2: make it nicer"])
+    assert "needs_refinement" in view_progress.call(shop, {"plan_id": plan_id}, Call()).text
     following = found["next"]
     assert following["tool"] == "refine_plan"
     assert following["arguments_template"]["plan_id"] == plan_id

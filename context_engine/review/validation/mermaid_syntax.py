@@ -97,6 +97,8 @@ def _check_statements(lines: Sequence[str], first: int) -> Iterator[Finding]:
     for number, line in enumerate(lines[first:], first + 1):
         if not _UNBRACKETED.match(line):
             problem = check_brackets(_find_brackets(_ASIDE.sub(_blank, line), number, "()[]{}"))
+            if arrow := re.search(r"(?:--+[->ox]|==+[=>]|\.-+>?)[\s;]*$", line):
+                problem = problem or syntax_finding(number, arrow.start() + 1, "this arrow leads nowhere")
             if problem:
                 yield problem
 
