@@ -478,7 +478,7 @@ def add_dates(
 COMMITS_MAX = 2_000
 """Newest matching commits; older fixes are part of the code by now."""
 BODY_CHARS_MAX, REASON_CHARS_MAX = 4_000, 240
-"""Of the body of a commit, and of the reason in it: two or three sentences."""
+"""Of the body of a commit, and of the reason for a fix in it: two or three sentences."""
 REASON_WORDS_MIN = 5
 COMMIT_PATTERN = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING([ -]CHANGE|[(:])"
 """POSIX pattern for git that matches every message in which one of these may match."""
@@ -508,7 +508,7 @@ def import_commits(commits: Iterable[Commit]) -> list[KnowledgeEntry]:
         elif commit.subject.lower().startswith(("revert ", "revert:")) or (
             _FIX.search(message) and not _NO_FIX.match(commit.subject)
         ):
-            importer, kind, content = "fix", "issue", _with_reason(commit)
+            importer, kind, content = "fix", "issue", _with_reason(commit, REASON_CHARS_MAX)
         else:
             continue
         title = shorten_prose(commit.subject, CONTENT_CHARS_MAX)
@@ -516,7 +516,7 @@ def import_commits(commits: Iterable[Commit]) -> list[KnowledgeEntry]:
     return found
 
 
-def _with_reason(commit: Commit) -> str:
+def _with_reason(commit: Commit, chars_max: int = CONTENT_CHARS_MAX) -> str:
     r"""Return the subject of a commit, and the first paragraph of its body that says why.
 
     >>> _with_reason(Commit("a", 0, "", "Fix the pager", body="Refs #3\n\nThe pipe may be closed too early."))
@@ -527,5 +527,5 @@ def _with_reason(commit: Commit) -> str:
         words = text.split()
         is_trailer = bool(words) and words[0].endswith(":")  # as `Signed-off-by:`
         if len(words) >= REASON_WORDS_MIN and not is_trailer and not text.startswith(_NO_REASON):
-            return f"{commit.subject}\n{shorten_prose(text, REASON_CHARS_MAX)}"
+            return f"{commit.subject}\n{shorten_prose(text, chars_max)}"
     return commit.subject

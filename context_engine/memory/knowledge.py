@@ -32,7 +32,7 @@ from context_engine.secrets import redact_file
 from context_engine.text import query_terms, unique
 from context_engine.timestamps import DAY_S
 
-IMPORTERS_VERSION = b"9:"
+IMPORTERS_VERSION = b"10:"
 """Increase it when an importer finds something else: every file is then read again."""
 COMMITS_SHOWN = 2
 JUDGED_MAX = 200

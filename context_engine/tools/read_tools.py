@@ -118,7 +118,7 @@ def read_fragment(
     patterns: Annotated[tuple[str, ...], TextListArg("Regexes.")] = (),
     lines: Annotated[tuple[str, ...], TextListArg('"7", "10-20", "90-".')] = (),
     symbols: Annotated[tuple[str, ...], TextListArg("Symbol names.")] = (),
-    context: Annotated[int, IntegerArg("Lines around.", 0, 100, clamp=True)] = 2,
+    context: Annotated[int, IntegerArg("Lines around.", 0, 100, clamp=True), "context_lines"] = 2,
     max_tokens: Annotated[int | None, IntegerArg("Token budget.", 1, 100_000, clamp=True)] = None,
 ) -> Reply:
     """Read only the parts of files you need: symbols, lines, keyword and regex matches (any case), with context.

@@ -242,3 +242,11 @@ def test_the_history_tells_what_was_fixed_and_what_broke_on_purpose(subject: str
 def test_a_commit_says_why_it_was_made_where_its_message_does(subject: str, body: str, reason: str) -> None:
     (found,) = import_commits([Commit("abc" * 13, 0, "", subject, body=body)])
     assert found.content == "\n".join(filter(None, (subject, reason)))
+
+
+def test_a_decision_keeps_more_of_its_message_than_a_fix() -> None:
+    body = ("The stream may be closed too early. " * 14).strip()
+    messages = [Commit("abc" * 13, 0, "", subject, body=body) for subject in ("breaking: close it", "fix: close it")]
+    decision, fix = import_commits(messages)
+    assert decision.content == f"breaking: close it\n{body}"
+    assert len(fix.content) < 280 < len(body)

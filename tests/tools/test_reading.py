@@ -327,7 +327,7 @@ def test_a_fragment_holds_what_was_asked_and_says_what_it_was_found_for(engine: 
 @pytest.mark.parametrize(
     ("asked", "spans"),
     [
-        ({"lines": ["1-5", "4-8"], "context": 0}, ["1-8"]),
+        ({"lines": ["1-5", "4-8"], "context_lines": 0}, ["1-8"]),
         ({"lines": ["1-5", "6-8"], "context": 0}, ["1-8"]),
         ({"lines": ["1-5", "7-8"], "context": 0}, ["1-5", "7-8"]),
         ({"lines": "50, 90-", "context": "0"}, ["50", "90-100"]),
