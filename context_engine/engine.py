@@ -103,7 +103,7 @@ class Engine(Workspace):
         self.embeddings = self._create_embeddings(encoder)
         self._lister = FileLister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
         self._grams = GramIndex(self._lister, self.cache_folder / "grams")
-        find_engine = partial(find_text_engine, root, self._lister.needs_decoding)
+        find_engine = partial(find_text_engine, root, self._lister.encoding_of)
         self.text_search = TextScanner(self._root, self._lister, find_engine, texts, self._grams)
         ranks = (self.index, self.files, self.usage, encoder, self.embeddings.near, self.text_search)
         self.search = SearchService(*ranks)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from context_engine.index import IndexService
     from context_engine.search import EmbeddingService, SearchService
 
+SKIPPED_EXAMPLES_MAX = 20
+
 
 def read_embedder_config(settings: Settings, env: Mapping[str, str]) -> EmbedderConfig:
     """Return what the settings say about the provider of vectors; the key is read from the environment."""
@@ -61,7 +63,7 @@ def read_status(
         live.scan()
     found = "ready" if snapshot else "absent"
     head = git.head()
-    skipped, examples = index.skipped()
+    skipped, examples = index.store.count_skipped(SKIPPED_EXAMPLES_MAX)
     return Status(
         root=str(root),
         state="building" if progress else found,

@@ -6,7 +6,6 @@ Lines are 1-based and both ends included; paths are workspace-relative POSIX.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
@@ -221,6 +220,11 @@ class Skipped:
     reason: str
     detail: str = ""
 
+    @property
+    def order(self) -> tuple[bool, str]:
+        """The key by which examples are sorted: what is only ignored comes last."""
+        return self.reason == "ignored", self.path
+
 
 class ChangeObjections(NamedTuple):
     """The objections to a change: urgent findings of a review, and the new ones of a linter, one sentence each.
@@ -280,13 +284,9 @@ class IndexReport:
     files: int  # in the index now
     chunks: int
     symbols: int
-    skipped: tuple[Skipped, ...]
+    skipped: dict[str, int]  # reason -> count, in the whole workspace
+    skipped_examples: tuple[Skipped, ...]
     seconds: float
-
-    def count_skipped(self) -> dict[str, int]:
-        """Return the number of skipped files for each reason, the most frequent first."""
-        counts = Counter(file.reason for file in self.skipped)
-        return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +368,7 @@ class TextFile:
     lines: int
     by_query: tuple[int, ...]
     defines: bool = False  # a line of it defines the query; only known on request
+    encoding: str = ""  # as replies name it; empty for UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,7 +489,7 @@ class FileText:
     span: LineSpan  # the lines of `text`
     sha256: str
     size_bytes: int
-    encoding: str
+    encoding: str  # as replies name it; empty for UTF-8
     modified_at: str
 
 

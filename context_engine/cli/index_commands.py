@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.model import IndexReport
 
-UNREMARKABLE = frozenset({"ignored", "hidden"})
-"""Skipped on purpose: counted in the table, not named below it."""
 NAMED_MAX = 5
 
 
@@ -102,23 +100,22 @@ def _embed(engine: Engine, screen: Screen, *, is_silent: bool) -> int:
 def _format_report(workspace: Path, report: IndexReport) -> dict[str, object]:
     names = ("files", "chunks", "symbols", "added", "changed", "removed", "unchanged")
     counts = {name: getattr(report, name) for name in names}
-    return {"root": str(workspace), **counts, "skipped": report.count_skipped(), "seconds": round(report.seconds, 3)}
+    return {"root": str(workspace), **counts, "skipped": report.skipped, "seconds": round(report.seconds, 3)}
 
 
 def _show_report(workspace: Path, report: IndexReport, screen: Screen) -> None:
     """Print the summary of a run."""
     changed = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed"
-    skipped = report.count_skipped().items()
     screen.out.show_rows(
         [
             ("indexed", f"{format_count(report.files, 'file')} in {workspace}"),
             ("this run", f"{changed}, {report.unchanged:,} unchanged"),
             ("contains", f"{format_count(report.chunks, 'chunk')}, {format_count(report.symbols, 'symbol')}"),
-            ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in skipped)),
+            ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in report.skipped.items())),
             ("took", f"{report.seconds:.2f} s"),
         ]
     )
-    remarkable = [entry for entry in report.skipped if entry.reason not in UNREMARKABLE]
+    remarkable = [entry for entry in report.skipped_examples if entry.reason != "ignored"]
     for entry in remarkable[:NAMED_MAX]:
         screen.out.show(f"  {entry.reason.replace('_', ' ')}: {entry.path} {entry.detail}".rstrip())
     if any(entry.reason == "too_large" for entry in remarkable):

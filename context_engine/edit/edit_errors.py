@@ -22,7 +22,6 @@ from context_engine.errors import (
     MultipleMatches,
     NoChange,
     NoMatch,
-    WrongEncoding,
 )
 from context_engine.text import LineSpan, shorten_line, unique
 
@@ -180,11 +179,6 @@ def line_range_error(content: FileContent, asked: LineSpan) -> InvalidLineRange:
         suggestion="Lines count from 1; the first comes before the last.",
         details={"lines": len(content.lines)},
     )
-
-
-def encoding_error(why: str) -> WrongEncoding:
-    """Return the error that the replacement has characters which the file's encoding lacks."""
-    return WrongEncoding(why, suggestion="Write the replacement in ASCII, or convert the file to UTF-8 first.")
 
 
 def for_each_edit(edits: Sequence[_Item], do: Callable[[int, _Item], _Result]) -> list[_Result]:
@@ -413,8 +407,6 @@ def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
         yield "The target is escaped twice: write line breaks, tabs and quotes as they are."
     if placeholders(target):
         yield "Quote every line: a placeholder for omitted code matches nothing."
-    if not content.is_clean and not target.isascii():
-        yield "The file is not UTF-8: only its ASCII characters can be matched."
 
 
 def _line_of(content: FileContent, text: str) -> int:

@@ -33,17 +33,20 @@ CODE_MAX = 0x10FFFF
 
 @dataclass(frozen=True)
 class FileContent:
-    """The text of a file without its byte order mark, and how it was read."""
+    """The text of a file without its byte order mark, and how it was read.
+
+    Bytes that are not UTF-8 in a file that otherwise is are in the text as characters that encode to them again.
+    """
 
     text: str
     bom: bytes = b""
     encoding: str = "utf-8"
-    is_clean: bool = True
-    """False for damaged UTF-8; the wrong bytes are in the text as characters that encode to them again."""
+    label: str = ""
+    """How replies name the encoding; empty for UTF-8."""
 
     def encode(self, text: str) -> bytes:
         """Return a part of this file's text, or a new one, as bytes in the file's encoding. Raises: WrongEncoding."""
-        return encode(text, self.encoding) if self.is_clean else text.encode("utf-8", "surrogateescape")
+        return text.encode("utf-8", "surrogateescape") if self.encoding == "utf-8" else encode(text, self.encoding)
 
     @cached_property
     def norm(self) -> str:
@@ -179,21 +182,22 @@ def content_of(data: bytes) -> FileContent:
     """
     if len(data) > BYTES_MAX:
         raise too_large(len(data))
-    text, encoding, bom, is_lossy = decode(data)
+    decoded = decode(data)
+    text, encoding, bom, is_lossy = decoded
     if "\0" in text:
         raise BinaryFile(
             "it contains NUL bytes", suggestion="Only text can be edited; write the whole file anew instead."
         )
     if is_lossy and encoding == "utf-8":
-        return FileContent(data[len(bom) :].decode("utf-8", "surrogateescape"), bom, is_clean=False)
-    if is_lossy:  # what cannot be read cannot be written back either
+        text = data[len(bom) :].decode("utf-8", "surrogateescape")
+    elif is_lossy:  # what cannot be read cannot be written back either
         raise WrongEncoding(
             f"it begins as {encoding.upper()}, which cannot be kept byte for byte here",
             suggestion="Convert the file to UTF-8, or replace it.",
             next_steps=NextStep("write_file", "to replace it"),
             details={"encoding": encoding},
         )
-    return FileContent(text, bom, encoding)
+    return FileContent(text, bom, encoding, decoded.label)
 
 
 def too_large(size: int) -> TooLarge:

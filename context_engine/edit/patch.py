@@ -356,8 +356,6 @@ def _check(content: FileContent, edit: Edit) -> None:
         raise InvalidEdit("no matches are expected", suggestion="Expect one, or as many as there are.")
     if "\0" in edit.replacement or any("\ud800" <= char <= "\udfff" for char in _wide(edit.target + edit.replacement)):
         raise InvalidEdit("the edit holds NUL or half a character", suggestion="Send it in whole Unicode characters.")
-    if not content.is_clean and not edit.replacement.isascii():
-        raise edit_errors.encoding_error("the file is not UTF-8, and the replacement is not ASCII")
     invented = [line for line in placeholders(edit.replacement) if line not in edit.target and line not in content.norm]
     if invented:
         raise InvalidEdit(

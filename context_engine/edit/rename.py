@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from posixpath import basename, dirname, splitext
 
-from context_engine.edit.edit_errors import SHOWN_MAX, ambiguous_error, encoding_error
+from context_engine.edit.edit_errors import SHOWN_MAX, ambiguous_error
 from context_engine.edit.file_content import content_of
 from context_engine.edit.file_edit import FileEdit, rename_file, replan
 from context_engine.edit.model import Patch
@@ -247,10 +247,8 @@ class Renamer:
         """Return what a file becomes with the new name at the certain places.
 
         Raises: InvalidArgument for a name that the language does not take for one: with it the file must be what it
-        was; WrongEncoding.
+        was; WrongEncoding for a character that the file's encoding lacks.
         """
-        if not (source.content.is_clean or new_name.isascii()):
-            raise encoding_error("the file is not UTF-8, and the new name is not ASCII")
         is_label = target.is_member and (target.owner is None or target.owner.kind not in ("namespace", "module"))
         content, old = source.content, target.symbol.name
         patches = []

@@ -20,7 +20,7 @@ from context_engine.edit import edit_errors
 from context_engine.edit.file_content import BLANKS, FileContent, content_of, indent_of
 from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, Doubt, map_indents, unit_of
 from context_engine.edit.model import AnyEdit, Edit, Fuzzy, LineEdit, SymbolEdit, SymbolPlace
-from context_engine.errors import InvalidEdit, InvalidLineRange, MultipleMatches, SymbolNotFound
+from context_engine.errors import InvalidEdit, InvalidLineRange, MultipleMatches, SymbolNotFound, WrongEncoding
 from context_engine.index import qualified_names
 from context_engine.languages import (
     ATTRIBUTE,
@@ -192,8 +192,10 @@ def _quote(file: _ParsedFile, edit: SymbolEdit) -> Edit:
         first = last = symbol.last
         new = f"{file.text(first, last)}\n{_gap(file, symbol, text, edit.place)}{_laid_out(file, symbol, text)}"
     target = file.text(first, last)
-    if not file.content.is_clean and any("\udc80" <= char <= "\udcff" for char in target):
-        raise edit_errors.encoding_error("the definition holds bytes that are no UTF-8")
+    if any("\udc80" <= char <= "\udcff" for char in target):
+        raise WrongEncoding(
+            "the definition has bytes that are not UTF-8", suggestion="Edit its other lines by their text."
+        )
     return Edit(target, new, line_range=LineSpan(first, last), fuzzy=Fuzzy(enabled=False))
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from context_engine.errors import Cancelled, NextStep, StorageCorrupt
@@ -36,7 +38,7 @@ from context_engine.index.encoder import StaticEncoder
 from context_engine.index.importance import importance
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import Grammars, Languages
-from context_engine.model import IndexReport, Progress, Skipped
+from context_engine.model import IndexReport, Progress
 from context_engine.repo import Git, Walk, is_under, walk
 
 ROUND_BYTES = 16_000_000
@@ -127,6 +129,7 @@ class IndexBuilder:
                 self._finish(writer, run, len(changes.removed), anew=unfinished or not under, patient=bool(under))
             writer.set_metadata(_walk_metadata(seen) if not under else {})
             snapshot = writer.snapshot()
+            skipped, examples = writer.count_skipped(EXAMPLES_KEPT)
         self._pool.close_when_idle()
         added = run.written - run.changed
         return IndexReport(
@@ -137,7 +140,8 @@ class IndexBuilder:
             files=snapshot.living_files,
             chunks=snapshot.living_chunks,
             symbols=snapshot.symbols,
-            skipped=(*seen.skipped, *run.skipped),
+            skipped=skipped,
+            skipped_examples=examples,
             seconds=time.perf_counter() - began,
         )
 
@@ -302,7 +306,6 @@ class IndexBuilder:
         self._merge(writer, run.written + removed, PATIENT_SEGMENTS_MAX if patient else SEGMENTS_MAX, anew=anew)
         writer.set_metadata(dict.fromkeys(UNFINISHED, 0))
         writer.publish()
-        run.skipped = [Skipped(path, reason, detail) for path, reason, detail, *_ in writer.skipped_files()]
 
 
 @dataclass(slots=True)
@@ -316,7 +319,6 @@ class _BuildRun:
     written: int = 0
     changed: int = 0
     touched: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
     reported_at: float = 0.0
 
     def report(self, stage: str, done: int, total: int) -> None:
@@ -360,9 +362,10 @@ def _sizes_and_times(seen: Walk) -> dict[str, tuple[int, int]]:
 
 def _walk_metadata(seen: Walk) -> dict[str, str | float]:
     """Return what a status reports of the walk: why files were skipped, with some examples, and when."""
-    examples = [(skipped.path, skipped.reason, skipped.detail) for skipped in seen.skipped[:EXAMPLES_KEPT]]
+    chosen = sorted(seen.skipped, key=attrgetter("order"))[:EXAMPLES_KEPT]
+    examples = [(skipped.path, skipped.reason, skipped.detail) for skipped in chosen]
     return {
-        "skipped_counts": json.dumps(dict(seen.counts)),
+        "skipped_counts": json.dumps(Counter(row.reason for row in seen.skipped)),
         "skipped_examples": json.dumps(examples),
         "walked_at": time.time(),
     }

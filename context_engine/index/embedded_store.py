@@ -13,13 +13,16 @@ before or after it. Readers keep no transactions open. The whole folder is a cac
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +34,7 @@ from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrup
 from context_engine.index import segment as segments
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
+from context_engine.model import Skipped
 from context_engine.storage import create_private, database, lock_private, make_private_folder, replace_private
 
 SCHEMA_VERSION = 9
@@ -124,6 +128,11 @@ class EmbeddedStore:
         """Return the state of each indexed file, by path."""
         with self._lock:
             return self._ask(lambda reader: reader.files()) or {}
+
+    def count_skipped(self, examples_max: int) -> tuple[dict[str, int], tuple[Skipped, ...]]:
+        """Return why files are not indexed: how many for each reason, and some examples, the ignored ones last."""
+        with self._lock:
+            return self._ask(lambda reader: reader.count_skipped(examples_max)) or ({}, ())
 
     def skipped_files(self) -> list[SkippedFile]:
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
@@ -309,6 +318,15 @@ class _Generation:
     def skipped_files(self) -> list[SkippedFile]:
         """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         return self.rows("SELECT path, reason, detail, size, mtime_ns FROM skipped ORDER BY path")
+
+    def count_skipped(self, examples_max: int) -> tuple[dict[str, int], tuple[Skipped, ...]]:
+        """Return why files are not indexed: how many for each reason, and some examples, the ignored ones last."""
+        by_content = [Skipped(*row[:3]) for row in self.skipped_files()]
+        examples = [*by_content, *(Skipped(*row) for row in json.loads(self.fact("skipped_examples") or "[]"))]
+        counts = Counter(json.loads(self.fact("skipped_counts") or "{}"))
+        counts.update(file.reason for file in by_content)
+        ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        return dict(ordered), tuple(sorted(examples, key=attrgetter("order"))[:examples_max])
 
 
 class EmbeddedWriter(_Generation):

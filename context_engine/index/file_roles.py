@@ -63,7 +63,8 @@ _DOCS_FILES = frozenset(
 )
 _COMPAT_STEMS = frozenset(("compat", "legacy", "deprecated", "backport", "backports"))
 _GENERATED_FILE = re.compile(
-    r"([._](generated|gen|g|pb|designer)\.\w+|_pb2(_grpc)?\.pyi?|\.pb\.go|[-.]lock(\.\w+)?|^(package-lock|npm-shrinkwrap)\.json|-lock\.(json|ya?ml)|^go\.sum)$",
+    r"([._](generated|gen|g|pb|designer)\.\w+|_pb2(_grpc)?\.pyi?|\.pb\.go|[-.]lock(\.\w+)?|\.snap"
+    r"|^(package-lock|npm-shrinkwrap)\.json|-lock\.(json|ya?ml)|^go\.sum)$",
     re.IGNORECASE,
 )
 

@@ -6,10 +6,8 @@ index.live.snapshot()
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,14 +20,13 @@ from context_engine.index.live_index import LiveIndex
 from context_engine.index.path_explanation import PathExplainer
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import OWN_FOLDER, Grammars, Languages
-from context_engine.model import IndexReport, Progress, Skipped
+from context_engine.model import IndexReport, Progress
 from context_engine.repo import Git, JointService, Root
 from context_engine.storage import workspace_id
 from context_engine.timestamps import format_utc
 
 WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""
-SKIPPED_EXAMPLES_MAX = 20
 
 
 class IndexService(JointService):
@@ -132,19 +129,16 @@ class IndexService(JointService):
         walked_at = self.store.metadata("walked_at")
         return format_utc(walked_at) if walked_at else ""
 
-    def skipped(self, examples_max: int = SKIPPED_EXAMPLES_MAX) -> tuple[dict[str, int], tuple[Skipped, ...]]:
-        """Return why files are not indexed: how many for each reason, and some examples."""
-        counts = Counter(json.loads(self.store.metadata("skipped_counts") or "{}"))
-        examples = [Skipped(*row) for row in json.loads(self.store.metadata("skipped_examples") or "[]")]
-        for path, reason, detail, *_ in self.store.skipped_files():
-            counts[reason] += 1
-            examples.append(Skipped(path, reason, detail))
-        examples.sort(key=lambda skipped: (skipped.reason == "ignored", skipped.path))
-        return dict(counts.most_common()), tuple(examples[:examples_max])
-
     def path_explainer(self) -> PathExplainer:
         """Return what explains why paths are in the index or not."""
-        return PathExplainer(self._root, self.live, self._languages, self._bytes_max, self._git.excludes_file())
+        return PathExplainer(
+            self._root,
+            self.live,
+            self.store,
+            self._languages,
+            bytes_max=self._bytes_max,
+            excludes_file=self._git.excludes_file(),
+        )
 
     def broken_parsers(self) -> dict[str, str]:
         """Return each grammar that cannot be loaded, and why. Unpacks those that were not needed yet."""

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import attrgetter
 from typing import Literal
 
 from context_engine.errors import AccessDenied, FileNotFound, InvalidPath
+from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.file_roles import ROLES
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.snapshot import Snapshot
@@ -63,10 +65,18 @@ class PathExplainer:
     """Explains paths of one workspace by the rules that the index itself uses."""
 
     def __init__(
-        self, root: Root, live: LiveIndex, languages: Languages, bytes_max: int, excludes_file: str | None
+        self,
+        root: Root,
+        live: LiveIndex,
+        store: EmbeddedStore,
+        languages: Languages,
+        *,
+        bytes_max: int,
+        excludes_file: str | None,
     ) -> None:
         self._root = root
         self._live = live
+        self._store = store
         self._languages = languages
         self._bytes_max = bytes_max
         self._excludes_file = excludes_file
@@ -160,9 +170,11 @@ class PathExplainer:
             indexed = set(snapshot.by_path)
         present = [entry.path for entry in seen.entries]
         count = sum(path in indexed for path in present)
-        reasons = Counter(row.reason.replace("_", " ") for row in seen.skipped)
+        by_content = (Skipped(*row[:3]) for row in self._store.skipped_files() if is_under(row[0], rel))
+        skipped = [*seen.skipped, *by_content]
+        reasons = Counter(row.reason.replace("_", " ") for row in skipped)
         left_out = ", ".join(f"{number:,} {reason}" for reason, number in reasons.most_common())
-        notes = (*([f"left out: {left_out}"] if left_out else []), *self._examples(seen.skipped))
+        notes = (*([f"left out: {left_out}"] if left_out else []), *self._examples(skipped))
         if not present:
             return PathExplanation(
                 rel or ".", "excluded", "nothing_to_index", "no file in it can be indexed", notes=notes
@@ -173,5 +185,5 @@ class PathExplainer:
         )
 
     def _examples(self, skipped: Sequence[Skipped]) -> list[str]:
-        chosen = sorted(skipped, key=lambda row: (row.reason == "ignored", row.path))[:FOLDER_EXAMPLES_MAX]
+        chosen = sorted(skipped, key=attrgetter("order"))[:FOLDER_EXAMPLES_MAX]
         return [f"{row.path}: {row.reason.replace('_', ' ')} ({row.detail})" for row in chosen]

@@ -40,7 +40,7 @@ OWN_BYTES_MAX = 200_000
 ORDER = (
     "python javascript typescript tsx go rust java objc php cpp c csharp ruby kotlin swift scala elixir haskell lua "
     "bash zig matlab markdown rst json yaml toml sql html css scss dockerfile makefile vue svelte astro dart "
-    "r julia perl ocaml protobuf graphql hcl cmake powershell erlang clojure nix asciidoc text xml ini"
+    "r julia perl ocaml protobuf graphql hcl cmake powershell erlang clojure nix asciidoc text xml ini notebook"
 ).split()
 """The built-in languages in order: where two have the same suffix or claim the same text, the first has it."""
 

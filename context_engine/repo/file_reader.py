@@ -22,7 +22,7 @@ from context_engine.model import RelPath, Skipped
 from context_engine.repo.paths import Root
 from context_engine.secrets import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
 from context_engine.storage import ConfinedFolder, OpenFolder, UnsafePathError
-from context_engine.text import SNIFF_BYTES, decode, shorten_line, wide_encoding
+from context_engine.text import SNIFF_BYTES, decode, read_notebook_cells, shorten_line, wide_encoding
 
 SOURCE_BYTES_MAX = 50_000_000
 """A line range may be read out of files up to this size."""
@@ -41,6 +41,8 @@ _MAGIC = (
 )  # fmt: skip
 """The first bytes of binary formats that may have no NUL near the beginning."""
 
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
+"""The first line of a file whose content Git LFS has not fetched."""
 WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _CONTROLS = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r\b\x1b") + b"\x7f"
 
@@ -52,6 +54,7 @@ class LoadedFile:
     data: bytes
     text: str
     encoding: str
+    """As replies name it; empty for UTF-8."""
     size: int
     mtime_ns: int
     sha256: bytes
@@ -63,7 +66,8 @@ class LoadedFile:
 def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> LoadedFile | Skipped:
     """Read a file that the walk has found beneath the root.
 
-    A failure is a value: `vanished`, `unreadable`, `special`, `too_large`, `binary` or `minified`.
+    Of a notebook only the sources of its cells are returned. A failure is a value: `vanished`, `unreadable`,
+    `special`, `too_large`, `binary`, `lfs_pointer` or `minified`.
     """
     try:
         with root.open_folder() as top:
@@ -79,16 +83,22 @@ def _decode_file(
     """Return a file that was read as text; it is skipped where it is none."""
     if why := why_binary(raw):
         return Skipped(path, "binary", why)
-    text, encoding, bom, lossy = decode(raw)
-    if encoding == "utf-8" and not lossy:
+    decoded = decode(raw)
+    text, encoding, bom, _ = decoded
+    if not decoded.label:
         data = raw[len(bom) :] if bom else raw
     elif why := _why_decoded_binary(text, encoding):
         return Skipped(path, "binary", why)
     else:
         data = text.encode("utf-8", "replace")
+    if not may_be_minified and path.endswith(".ipynb"):
+        text = read_notebook_cells(text)
+        data = text.encode("utf-8", "replace")
+    if not may_be_minified and raw.startswith(LFS_POINTER):
+        return Skipped(path, "lfs_pointer", "its content is in Git LFS; git lfs pull fetches it")
     if not may_be_minified and (why := why_minified(data)):
         return Skipped(path, "minified", why)
-    return LoadedFile(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest())
+    return LoadedFile(data, text, decoded.label, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest())
 
 
 def _explain_failure(error: OSError) -> tuple[str, str]:
@@ -112,8 +122,8 @@ def open_root(root: ConfinedFolder) -> OpenFolder:
         return root.open_folder()
 
 
-def judge_text(top: OpenFolder, path: str) -> tuple[str, str] | bool:
-    """Return why a search passes over a file, judged by its beginning: (reason, detail); for text, `needs_decoding`."""
+def judge_text(top: OpenFolder, path: str) -> tuple[str, str] | str:
+    """Return why a search passes over a file, by its beginning: (reason, detail); for text, `name_encoding`."""
     try:
         descriptor, _ = top.open_file(path)
         try:
@@ -123,14 +133,15 @@ def judge_text(top: OpenFolder, path: str) -> tuple[str, str] | bool:
     except OSError as error:
         return _explain_failure(error)
     if head.isascii() and b"\0" not in head:
-        return False
-    return ("binary", why) if (why := why_binary(head)) else needs_decoding(head)
+        return ""
+    return ("binary", why) if (why := why_binary(head)) else name_encoding(head)
 
 
-def needs_decoding(head: bytes) -> bool:
-    """Return whether a file that begins so must be decoded before it can be searched as UTF-8."""
+def name_encoding(head: bytes) -> str:
+    """Return the encoding of a file that begins so, if it must be decoded before it can be searched as UTF-8."""
     whole = head if len(head) < WHOLE_BYTES_MAX else head[: head.rfind(b"\n") + 1] or head
-    return decode(whole).encoding != "utf-8"
+    decoded = decode(whole)
+    return "" if decoded.encoding == "utf-8" else decoded.label
 
 
 def size_and_mtime(path: str) -> tuple[int, int] | None:
@@ -243,18 +254,6 @@ def why_minified(data: bytes) -> str | None:
     return f"{len(data):,} bytes on {lines:,} line{'s' * (lines > 1)}"
 
 
-def newline_of(text: str) -> str:
-    r"""Return how the lines of a text end: `\n`, `\r\n`, `\r`, "mixed", or "" when there is one line only.
-
-    >>> newline_of("a\r\nb\r\n"), newline_of("a\r\nb\n"), newline_of("a")
-    ('\r\n', 'mixed', '')
-    """
-    both = text.count("\r\n")
-    counts = {"\r\n": both, "\n": text.count("\n") - both, "\r": text.count("\r") - both}
-    used = [newline for newline, count in counts.items() if count]
-    return "mixed" if len(used) > 1 else "".join(used)
-
-
 # -- line reader -------------------------------------------------------------------------------------------------------
 
 # Reads single lines out of a file, by the byte where each starts; of a very long line only the part around a match.
@@ -315,7 +314,7 @@ class _Window:
         self._mark_bytes = 0
         self._whole: bytes | None = None
         head = self.read(0, WHOLE_BYTES_MAX)
-        if needs_decoding(head):
+        if name_encoding(head):
             self._whole = decode(self.read(0, DECODED_BYTES_MAX)).text.encode("utf-8", "replace")
             return
         if head.startswith(codecs.BOM_UTF8):

@@ -270,7 +270,7 @@ def encode_as(path: str, text: str, old: bytes | None) -> bytes:
     before = decode(old or b"")
     if before.bom:
         text = text.removeprefix("\ufeff")
-    if "\r" not in text and file_reader.newline_of(before.text) == "\r\n":
+    if "\r" not in text and (pairs := before.text.count("\r\n")) and pairs == before.text.count("\n"):
         text = text.replace("\n", "\r\n")
     return before.bom + encode(text, before.encoding, path)
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 from context_engine.errors import AccessFailed, InvalidArgument, TimedOut, TooLarge, UnsupportedHost
-from context_engine.repo.executables import find_program, kill_process, safe_path, supervise
+from context_engine.repo.executables import find_program, is_within, kill_process, safe_path, supervise
 from context_engine.repo.git_files import (
     CONFIG_BYTES_MAX,
     HASH,
@@ -165,6 +165,13 @@ class Git:
         folders = {os.path.realpath(os.path.join(top, below)) for top in work_trees_of(found.common_dir)}
         others = sorted(folders - {self._root})
         return tuple([path for path in others if os.path.isdir(path) and not is_excluded(path)][:WORK_TREES_MAX])
+
+    def inner_repository(self, path: str) -> str:
+        """Return the folder below the root that is another repository and has this path; empty if none is."""
+        place = os.path.join(self._root, path)
+        found = repository_of(place if os.path.isdir(place) else os.path.dirname(place))
+        is_inner = found is not None and found.top != self._root and is_within(found.top, self._root)
+        return os.path.relpath(found.top, self._root).replace(os.sep, "/") if found and is_inner else ""
 
     def how_to_link(self) -> str:
         """Return what to do about a `.git` file whose repository does not name this work tree; empty without one."""

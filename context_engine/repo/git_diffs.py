@@ -175,6 +175,9 @@ class DiffReader:
                 if count:
                     are = "1 file is" if count == 1 else f"{count:,} files are"
                     suggestion = f"{are} changed and {place}: target {other!r}."
+        repository = self._git.repository
+        if repository and os.path.lexists(os.path.join(repository.top, ".gitmodules")):
+            suggestion += " Changes inside a submodule are shown in a workspace there."
         return PreconditionFailed(
             f"there is no change: {scope.nothing}",
             suggestion=suggestion,

@@ -77,9 +77,9 @@ class Re2Search:
 class DecodingSearch(Ripgrep):
     """The search by `rg`, and by RE2 in the files that have to be decoded before."""
 
-    def __init__(self, root: str | os.PathLike[str], command: str, needs_decoding: Callable[[str], bool]) -> None:
+    def __init__(self, root: str | os.PathLike[str], command: str, encoding_of: Callable[[str], str]) -> None:
         super().__init__(root, command)
-        self._needs_decoding = needs_decoding
+        self._encoding_of = encoding_of
         self._decoded = Re2Search(root)
 
     def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
@@ -103,8 +103,8 @@ class DecodingSearch(Ripgrep):
         return found + (self._decoded.places(encoded, asked, patience, context=context, most=most) if encoded else [])
 
     def _split(self, files: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-        encoded = [path for path in files if self._needs_decoding(path)]
-        return encoded, [path for path in files if not self._needs_decoding(path)] if encoded else files
+        encoded = [path for path in files if self._encoding_of(path)]
+        return encoded, [path for path in files if not self._encoding_of(path)] if encoded else files
 
 
 TextEngine = Ripgrep | Re2Search
@@ -112,11 +112,11 @@ TextEngine = Ripgrep | Re2Search
 
 
 def find_text_engine(
-    root: str | os.PathLike[str], needs_decoding: Callable[[str], bool] = lambda _: False, *, path: str | None = None
+    root: str | os.PathLike[str], encoding_of: Callable[[str], str] = lambda _: "", *, path: str | None = None
 ) -> TextEngine:
     """Return the best engine of this machine: the `rg` next to our Python, the one on PATH, or RE2."""
     command = find_ripgrep(path, outside=root)
-    return DecodingSearch(root, command, needs_decoding) if command else Re2Search(root)
+    return DecodingSearch(root, command, encoding_of) if command else Re2Search(root)
 
 
 def _count_lines(find: Any, text: bytes) -> int:

@@ -10,7 +10,6 @@ import os
 import threading
 import time
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -52,8 +51,8 @@ class FileLister:
         self._was_watched = False
         self._looked_at = 0.0
         self._walk: Walk | None = None
-        self._verdicts: dict[WalkedFile, tuple[str, str] | bool] = {}
-        self._encoded: frozenset[str] = frozenset()
+        self._verdicts: dict[WalkedFile, tuple[str, str] | str] = {}
+        self._encodings: dict[str, str] = {}
         self._listing: Walk | None = None
 
     def follow(self, watcher: Watcher) -> None:
@@ -65,9 +64,9 @@ class FileLister:
         """Whether a watcher reports edits, as in a process that lives long."""
         return self._watcher is not None and self._watcher.is_running
 
-    def needs_decoding(self, path: str) -> bool:
-        """Whether a listed file is text in another encoding than UTF-8."""
-        return path in self._encoded
+    def encoding_of(self, path: str) -> str:
+        """Return the encoding of a listed file, as replies name it; empty for UTF-8."""
+        return self._encodings.get(path, "")
 
     def read_settled(self, files: Iterable[WalkedFile], *, bytes_max: int) -> Iterator[tuple[WalkedFile, bytes | None]]:
         """Yield files with their content, without those that are not as listed, or could change and look the same.
@@ -176,7 +175,6 @@ class FileLister:
             known,
             entries=tuple(sorted([*entries, *seen.entries])),
             skipped=tuple(sorted([*(row for row in known.skipped if stays(row.path)), *seen.skipped], key=_path)),
-            counts=Counter(known.counts) - Counter(row.reason for row in gone_rows) + Counter(seen.counts),
             folders={path: at for path, at in known.folders.items() if stays(path)} | dict(seen.folders),
         )
         for entry in set(gone_files).difference(seen.entries):
@@ -198,13 +196,12 @@ class FileLister:
         assert self._walk
         known, entries = self._walk, self._walk.entries
         no_text = {entry: why for entry, why in self._verdicts.items() if isinstance(why, tuple)}
-        self._encoded = frozenset(entry.path for entry, verdict in self._verdicts.items() if verdict is True)
+        self._encodings = {entry.path: name for entry, name in self._verdicts.items() if name and isinstance(name, str)}
         newest = max(map(_time, entries), default=0)
         self._listing = replace(
             known,
             entries=tuple([entry for entry in entries if entry not in no_text]),
             skipped=(*known.skipped, *(Skipped(entry.path, *why) for entry, why in sorted(no_text.items()))),
-            counts=Counter(known.counts) + Counter(reason for reason, _ in no_text.values()),
             is_settled=newest < time.time_ns() - SETTLED_NS,
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,8 +32,6 @@ from context_engine.storage import ConfinedFolder, OpenFolder
 
 BYTES_MAX = 1_000_000
 """Larger files are skipped: nearly all are machine-made, and the parser needs thirty times their size."""
-SKIPPED_ROWS_MAX = 5_000
-"""Rows of `Walk.skipped`; beyond it only counted."""
 IGNORE_FILE_BYTES_MAX = 1_000_000
 """A larger ignore file is a mistake and would cost seconds to compile; it is reported, not read."""
 DEPTH_MAX = 200
@@ -60,13 +57,13 @@ CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
 BINARY_SUFFIXES = frozenset(
     f".{suffix}"
     for suffix in (
-        "png jpg jpeg gif bmp ico icns webp avif heic tif tiff psd xcf ai eps sketch fig "
+        "png jpg jpeg gif bmp ico icns webp avif heic tif tiff psd xcf ai sketch "
         "mp3 mp4 m4a m4v mov avi mkv webm wav flac ogg oga ogv opus aac wma wmv "
         "zip gz tgz bz2 xz zst lz4 br 7z rar tar jar war ear aar apk ipa whl egg nupkg deb rpm dmg iso cab msi crx "
-        "exe dll so dylib a o obj lib pdb class pyc pyo pyd wasm beam bin dat elc rlib rmeta node "
+        "exe dll so dylib a o pdb class pyc pyo pyd wasm beam bin elc rlib rmeta "
         "ttf otf woff woff2 eot pdf doc docx xls xlsx ppt pptx odt ods odp "
         "db sqlite sqlite3 mdb parquet arrow feather orc avro npy npz h5 hdf5 pkl pickle pt pth onnx safetensors gguf "
-        "tflite pb mo gmo glb fbx blend dex keystore snap swp swo"
+        "tflite pb mo gmo glb fbx blend dex keystore swp swo"
     ).split()
 )
 """Lower-case endings of files that are not text, so that no file is opened to find out."""
@@ -88,14 +85,13 @@ class WalkedFile(NamedTuple):
 class Walk:
     """The result of one walk. `entries` and `skipped` are sorted by path.
 
-    `skipped` has at most SKIPPED_ROWS_MAX rows, `counts` counts all of them by reason; an ignored folder is one row.
+    An ignored folder is one row of `skipped`.
     `folders` maps each listed folder ("" for the root) to its mtime_ns from just before: see `scan`. `is_settled`:
     every change since must show in a file's time or size.
     """
 
     entries: tuple[WalkedFile, ...]
     skipped: tuple[Skipped, ...]
-    counts: Mapping[str, int]
     folders: Mapping[str, int]
     is_settled: bool = False
 
@@ -252,8 +248,7 @@ class _Walker:
         paths, sizes, times = zip(*self._files, strict=True) if self._files else ((), (), ())
         return Walk(
             entries=tuple(map(WalkedFile, listed_all(paths), sizes, times)),
-            skipped=tuple([Skipped(*row) for row in sorted(self._skipped)[:SKIPPED_ROWS_MAX]]),
-            counts=dict(sorted(Counter([reason for _, reason, _ in self._skipped]).items())),
+            skipped=tuple([Skipped(*row) for row in sorted(self._skipped)]),
             folders=self._listed,
         )
 

@@ -163,7 +163,7 @@ class GramIndex:
         rows, grams = [], []
         began = time.monotonic()
         for file, data in self._lister.read_settled(files, bytes_max=BYTES_MAX):
-            is_open = data is None or self._lister.needs_decoding(file.path)
+            is_open = data is None or bool(self._lister.encoding_of(file.path))
             rows.append(GramRow(file.path, file.size, file.mtime_ns, is_open))
             grams.append(file_grams(b"" if is_open or data is None else data))
             if len(rows) % PAUSE_FILES == 0:

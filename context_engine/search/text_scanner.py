@@ -111,9 +111,9 @@ class TextScanner(JointService):
         lines, by_query, is_complete = self._count_lines([file.path for file in candidates], query, patience)
         defined = self._find_defining(query, list(lines), patience) if definitions else {}
         found = tuple(
-            TextFile(file.path, file.size, lines[file.path], tuple(by_query[file.path]), file.path in defined)
-            for file in candidates
-            if file.path in lines
+            TextFile(path, size, lines[path], tuple(by_query[path]), path in defined, self._lister.encoding_of(path))
+            for path, size, _ in candidates
+            if path in lines
         )
         reason, next_step = ("", "") if found else self._explain_no_match(query, listing, files, under)
         scan = Scan(found, len(files), self._engine.name, is_complete, under, reason, next_step)
@@ -340,7 +340,7 @@ def _describe_skipped(listing: Walk, under: str) -> str:
     """Return what was not searched, in brackets; empty when everything was."""
     inside = f"{under}/" if under else ""
     rows = [row for row in listing.skipped if row.path.startswith(inside)]
-    counts = Counter(row.reason for row in rows) if under else listing.counts
+    counts = Counter(row.reason for row in rows)
     ignored = sorted((row.path for row in rows if row.reason == "ignored"), key=lambda path: (path.count("/"), path))
     phrases = [f"{counts[reason]:,} {reason}" for reason in UNSEARCHED if counts.get(reason)]
     if ignored:

@@ -6,7 +6,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.text.decoding import SNIFF_BYTES, decode, encode, wide_encoding
+    from context_engine.text.decoding import SNIFF_BYTES, decode, encode, read_notebook_cells, wide_encoding
     from context_engine.text.diff_reader import (
         DIFF_BYTES_MAX,
         GIT_DIFF_BYTES_MAX,

@@ -289,7 +289,9 @@ def _warnings(receipt: "EditResult") -> list[str]:
     warnings = []
     for file in receipt.files:
         prefix = f"{escape_line(file.path)}: " if len(receipt.files) > 1 else ""
-        warnings += [f"{prefix}{warning}" for warning in file.planned.warnings]
+        name = file.planned.content.label
+        own = [f"encoded in {name}"] if name else []
+        warnings += [f"{prefix}{warning}" for warning in (*own, *file.planned.warnings)]
     return [*warnings, *receipt.warnings]
 
 

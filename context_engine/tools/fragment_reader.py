@@ -100,7 +100,8 @@ class FragmentReader:
         self._engine.edits.note_read(read.path, read.sha256, session=self._call.session, kind="fragment")
         lines = split_lines(read.text)
         size = format_count(len(lines), "line") if lines else "empty"
-        head = f"{escape_line(read.path)} · {size} · sha256 {read.sha256[:SHA_CHARS]}"
+        facts = (escape_line(read.path), size, read.encoding, f"sha256 {read.sha256[:SHA_CHARS]}")
+        head = " · ".join(filter(None, facts))
         self._files.append(FragmentBody(lines, head, read))
         return len(self._files) - 1
 
@@ -247,7 +248,7 @@ class FragmentReader:
         rows: list[dict[str, Any]] = []
         for file in self._files:
             head = {"path": file.file.path, "total_lines": len(file.lines), "sha256": file.file.sha256[:SHA_CHARS]}
-            rows.append(head | {"fragments": []})
+            rows.append(head | drop_empty({"encoding": file.file.encoding}) | {"fragments": []})
         for fragment in taken.fragments:
             text = "\n".join(_lines_of(fragment, bodies))
             why = drop_empty({"why": _format_reasons(fragment.places, fragment.span)})

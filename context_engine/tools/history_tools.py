@@ -63,7 +63,11 @@ def history(
         rows = list(map(_message_row, commits.list_changes(asked.path, most=limit + 1)))
         head = "the newest commits"
         if not rows:
-            raise FileNotFound(f"no commit has {asked.path}", suggestion="check the path", details={"path": asked.path})
+            inner = engine.git.inner_repository(asked.path)
+            step = f"{inner} is a repository of its own: ask in a workspace there." if inner else "check the path"
+            raise FileNotFound(f"no commit has {asked.path}", suggestion=step, details={"path": asked.path})
+    if engine.git.shallow_commits():
+        notes["shallow"] = "the clone is shallow, so older commits are missing: git fetch --unshallow"
     has_more = len(rows) > limit
     notes["next"] = "raise limit for more" if has_more else ""
     listing = Listing(

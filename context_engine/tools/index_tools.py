@@ -67,8 +67,8 @@ def _index(engine: "Engine", call: Call, *, path: str = "", force: bool, backgro
     row = {
         **pick_fields(report, "files chunks symbols added changed removed unchanged"),
         "seconds": round(report.seconds, 3),
-        "skipped": report.count_skipped(),
-        "skipped_examples": _examples(report.skipped),
+        "skipped": report.skipped,
+        "skipped_examples": _examples(report.skipped_examples),
         "next": "" if report.files else "No file here can be indexed: check the root and the ignore files.",
         "warning": engine.index.store_warning,
     }
@@ -147,9 +147,8 @@ def status_row(status: "Status") -> dict[str, Any]:
 
 
 def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
-    """Return some skipped files with their reasons; files that are only ignored come last."""
-    files = sorted(skipped, key=lambda file: (file.reason == "ignored", file.path))
-    return [drop_empty(pick_fields(file, "path reason detail")) for file in files[:EXAMPLES_MAX]]
+    """Return some skipped files with their reasons."""
+    return [drop_empty(pick_fields(file, "path reason detail")) for file in skipped[:EXAMPLES_MAX]]
 
 
 PLACES_SHOWN = 3

@@ -84,11 +84,12 @@ def _fit_files(
     write: Callable[[dict[str, Any]], str],
 ) -> tuple[list[dict[str, Any]], int]:
     """Return the files with their lines as far as they fit as they are written, and how many matches these are."""
-    totals = {file.path: file.lines for file in scan.files}
+    files = {file.path: file for file in scan.files}
     rows: list[dict[str, Any]] = []
     shown = 0
     for part in parts:
-        row: dict[str, Any] = {"path": part.path, "total": totals[part.path], "lines": []}
+        row: dict[str, Any] = {"path": part.path, "total": files[part.path].lines}
+        row |= drop_empty({"encoding": files[part.path].encoding}) | {"lines": []}
         room -= reply_size(compact_json(row))
         matches = 0
         for line in lines[part.path]:
@@ -113,7 +114,8 @@ def _file_text(row: Mapping[str, Any]) -> str:
         return f"{escape_line(row['path'])} · changed since it was counted"
     matches = sum("column" in line for line in row["lines"])
     of_all = f" · {matches:,} of {format_count(row['total'], 'match', 'matches')}" if matches < row["total"] else ""
-    return "\n".join([f"{escape_line(row['path'])}{of_all}", *map(_line_text, row["lines"])])
+    encoding = f" · {row['encoding']}" if "encoding" in row else ""
+    return "\n".join([f"{escape_line(row['path'])}{encoding}{of_all}", *map(_line_text, row["lines"])])
 
 
 @tool(touches="nothing", instead="search_code")

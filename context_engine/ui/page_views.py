@@ -42,7 +42,7 @@ EVIDENCE_CHARS_MAX = 160
 def view_health(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
     """Return the state of the index as `index_status` replies it, with more skipped files and notes on settings."""
     status = parse_json_text(find("index_status").call(engine, {}, Call()).text)
-    files = [_pick(file, "path", "reason", "detail") for file in engine.index.skipped(SKIPPED_MAX)[1]]
+    files = [_pick(file, "path", "reason", "detail") for file in engine.index.store.count_skipped(SKIPPED_MAX)[1]]
     return {**status, "skipped_examples": files, "notes": _list_notes(engine), "root": str(engine.root)}
 
 

@@ -21,7 +21,8 @@ from context_engine.errors import (
 from context_engine.model import Filter, Query
 from tests.support import preloaded
 from tests.support.engines import answers, cache_for, found, grammars_folder, indexed, open_engine
-from tests.support.trees import tree
+from tests.support.tool_calls import text, told
+from tests.support.trees import repository, tree
 
 ZOO = {
     "zoo/cats.py": '"""Cats."""\n\nLIMIT = 3\n\n\nclass Cat:\n    """Purrs."""\n\n    def purr(self):\n        return LIMIT\n',
@@ -354,3 +355,24 @@ def test_the_package_exports_what_a_python_user_needs() -> None:
     assert context_engine.Engine is Engine
     with pytest.raises(AttributeError):
         context_engine.nothing  # noqa: B018 - asked for, not used
+
+
+def test_each_run_and_each_command_counts_the_same_skipped_files(tmp_path: Path) -> None:
+    noise = {f"{number:03}.log": "x\n" for number in range(60)}
+    files = {
+        ".gitignore": "*.log\n",
+        "a.py": "b = 1\n",
+        "c.dat2": b"a\0b",
+        "d.js": "e" * 20_000,
+        "f.png": b"x",
+        "s/g.q": b"\0",
+    }
+    with indexed(repository(tmp_path / "w", noise | files)) as engine:
+        first = engine.status()
+        assert first.skipped == {"ignored": 60, "binary": 3, "minified": 1}
+        assert [file.path for file in first.skipped_examples[:5]] == ["c.dat2", "d.js", "f.png", "s/g.q", "000.log"]
+        for part in (None, None, "s"):
+            report = engine.index.update(path=part)
+            assert (report.skipped, report.skipped_examples[:20]) == (first.skipped, first.skipped_examples)
+            assert told(engine, "index_status")["skipped"] == first.skipped
+        assert "left out: 60 ignored, 3 binary, 1 minified" in text(engine, "explain", target=".")

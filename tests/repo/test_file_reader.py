@@ -19,7 +19,6 @@ from context_engine.repo.file_reader import (
     LoadedFile,
     decode,
     load_for_index,
-    newline_of,
     read_file,
     size_and_mtime,
     why_minified,
@@ -83,7 +82,7 @@ def test_each_encoding_is_recognised_and_kept_and_the_index_gets_utf8_without_a_
     found = load(path)
     assert found == source(path)
     assert isinstance(found, LoadedFile)
-    assert (found.text, found.data, found.encoding) == (text, text.encode(), encoding)
+    assert (found.text, found.data, found.encoding) == (text, text.encode(), decode(raw).label)
     assert found.sha256 == hashlib.sha256(raw).digest()
     assert (found.size, found.mtime_ns) == size_and_mtime(str(path)) == (len(raw), path.stat().st_mtime_ns)
 
@@ -94,22 +93,6 @@ def test_decoding_never_fails_and_gives_the_bytes_back_unless_it_says_lossy(raw:
     assert raw.startswith(bom)
     assert lossy or bom + text.encode(encoding) == raw
     text.encode("utf-8")  # whatever was read can be sent on
-
-
-@pytest.mark.parametrize(
-    ("text", "newline"),
-    [
-        ("", ""),
-        ("one", ""),
-        ("a\nb", "\n"),
-        ("a\r\n", "\r\n"),
-        ("a\rb\r", "\r"),
-        ("a\r\nb\n", "mixed"),
-        ("\r\r\n", "mixed"),
-    ],
-)
-def test_how_lines_end_is_told(text: str, newline: str) -> None:
-    assert newline_of(text) == newline
 
 
 # -- what is no text --------------------------------------------------------------------------------------------------

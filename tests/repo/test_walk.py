@@ -444,7 +444,7 @@ def test_folders_nested_without_end_are_cut(tmp_path: Path) -> None:
     finally:
         os.close(descriptor)
     assert len(place) < 4096
-    assert walk(tmp_path).counts == {"loop": 1}
+    assert [row.reason for row in walk(tmp_path).skipped] == ["loop"]
 
 
 # -- what a name tells -------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ class StandIn:
         span = LineSpan(first or 1, last or len(lines))
         text = "\n".join(lines[span.first - 1 : span.last])
         return FileText(
-            RelPath(path), text, "python", len(lines), span, "0123456789abcdef" * 4, len(self.text), "utf-8",
+            RelPath(path), text, "python", len(lines), span, "0123456789abcdef" * 4, len(self.text), "",
             "2026-11-21T08:00:00Z",
         )  # fmt: skip
 
@@ -198,7 +198,7 @@ class StandIn:
                 self.cancelled.set()
                 raise Cancelled("indexing was cancelled")
         skipped = (Skipped("logo.png", "binary"), Skipped("a.min.js", "ignored"))
-        return IndexReport(1, 0, 0, 1, 2, 5, 3, skipped, 0.1234567)
+        return IndexReport(1, 0, 0, 1, 2, 5, 3, {"binary": 1, "ignored": 1}, skipped, 0.1234567)
 
     def update_in_background(self, *, force: bool = False) -> bool:
         """Always starts."""

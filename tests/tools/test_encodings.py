@@ -1,4 +1,4 @@
-"""What a reply shows of a file in any encoding can be searched, matched, edited, written and undone."""
+"""What a reply shows of a file in any encoding can be searched, matched, edited, renamed, written, undone and masked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import WrongEncoding
-from context_engine.text import wide_encoding
+from context_engine.text import decode, wide_encoding
 from tests.support.engines import indexed
 from tests.support.tool_calls import text
 from tests.support.trees import repository, tree
@@ -41,8 +41,11 @@ WORDS = {
 LACKING = {"latin-1": "я", "cp1251": "é", "gbk": "é̱", "shift_jis": "ü", "euc_kr": "ü", "cp1253": "я"}
 
 
+SECRET = "ghp_" + "aB3dE5gH7jK9" * 3
+
+
 def source(word: str) -> str:
-    return f"# {word}\nsize = 1\nname = '{word}'\n"
+    return f"# {word}\ntoken = '{SECRET}'\nsize = 1\nname = '{word}'\n"
 
 
 @pytest.fixture(scope="module")
@@ -69,19 +72,29 @@ def test_what_is_shown_is_found_and_edited(engine: Engine, encoding: str, name: 
     raw = file.read_bytes()
     before = raw.decode(encoding)
     first = before.count("\n") - 2
-    assert word in text(engine, "read", items=[f"{path}:{first}-{first + 2}"])
+    said = decode(raw).label
+    assert said.endswith("?") != (encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32")), said
+    shown = text(engine, "read", items=[f"{path}:{first - 1}-{first + 2}"])
+    assert word in shown
+    assert SECRET not in shown
+    assert (f" · {said} · sha256" in shown) == bool(said)
+    assert SECRET not in text(engine, "search_text", query="token =", include=[path])
     for call in ({"query": word}, {"query": f"name = .{word}", "regex": True}):
         found = text(engine, "search_text", include=[path], **call)
-        assert f"\n{path}\n" in found
+        assert f"\n{path}{said and f' · {said}'}\n" in found
         assert word in found
     assert word in text(engine, "scout", keywords=[word], file_patterns=[path])
     assert word in text(engine, "grep_codebase", pattern=word, file_pattern=path)
-    text(engine, "edit_file", path=path, target=f"name = '{word}'", replace=f"name = '{other}'")
+    edited = text(engine, "edit_file", path=path, target=f"name = '{word}'", replace=f"name = '{other}'")
+    assert (f"note: encoded in {said}" in edited) == bool(said)
     assert file.read_bytes() == before.replace(f"name = '{word}'", f"name = '{other}'").encode(encoding)
     assert path in text(engine, "search_text", query=f"name = '{other}'", include=[path])
     text(engine, "undo_edit")
     assert file.read_bytes() == raw
-    text(engine, "write_file", path=path, content=source(other), overwrite=True)
+    text(engine, "rename_symbol", path=path, name="size", new_name="length", dry_run=False, accept=["none"])
+    assert file.read_bytes() == before.replace("size", "length").encode(encoding)
+    text(engine, "undo_edit")
+    text(engine, "write_file", path=path, labels_are_text=True, content=source(other), overwrite=True)
     assert file.read_bytes() == source(other).encode(encoding)
     text(engine, "undo_edit")
 
@@ -95,13 +108,12 @@ def test_an_edit_is_refused_only_for_a_character_that_the_encoding_lacks(engine:
     assert (Path(engine.root) / path).read_bytes() == raw
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "gbk"])
-def test_a_rename_reaches_every_encoding(engine: Engine, encoding: str) -> None:
-    file = Path(engine.root) / f"{encoding}.py"
-    before = file.read_bytes().decode(encoding)
-    text(engine, "rename_symbol", path=file.name, name="size", new_name="length", dry_run=False, accept=["none"])
-    assert file.read_bytes() == before.replace("size", "length").encode(encoding)
-    text(engine, "undo_edit")
+def test_damaged_utf_8_takes_any_character(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path, {"a.py": "b = 'é'\n".encode() * 5 + b"c = '\xff'\nd = 1\n"})) as engine:
+        assert "note: encoded in damaged utf-8" in text(
+            engine, "edit_file", path="a.py", target="d = 1", replace="d = 'я'"
+        )
+    assert (tmp_path / "a.py").read_bytes().endswith(b"c = '\xff'\n" + "d = 'я'\n".encode())
 
 
 def test_numbers_are_no_text() -> None:

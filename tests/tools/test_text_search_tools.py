@@ -232,7 +232,7 @@ def test_search_files_is_a_text_grouped_by_file_under_exact_totals(shop: Engine)
         "docs/users.md\n"
         "1:# Users\n"
         "3:A user logs in.\n"
-        "latin.txt\n"
+        "latin.txt · latin-1?\n"
         "1:café user"
     )
 
