@@ -16,7 +16,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.plans.changeset import PlanRequest, PlanSources
+    from context_engine.plans.changeset import PlanRequest
     from context_engine.plans.mermaid import LABEL_CHARS, draw_architecture, draw_plan
     from context_engine.plans.model import Plan, PlanStep
     from context_engine.plans.plan_creation import PlanResult, SaveOptions
@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     )
     from context_engine.plans.plan_execution import ExecutionResult
     from context_engine.plans.plan_json import PlanVersion, parse_plan, serialize_plan
-    from context_engine.plans.plan_markdown import render_difference, render_history, render_plan, render_progress
+    from context_engine.plans.plan_markdown import (
+        format_step,
+        render_difference,
+        render_history,
+        render_plan,
+        render_progress,
+    )
     from context_engine.plans.plan_repository import PROGRESS_MODES, PlanQuery
     from context_engine.plans.plan_service import ApprovalResult, PlanService, workspace_paths
     from context_engine.plans.plan_validation import validate_plan

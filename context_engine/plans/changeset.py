@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, prod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -31,9 +31,6 @@ from context_engine.model import Filter, TextPart, TextQuery
 from context_engine.plans.model import PlanEvidence
 from context_engine.search import Question
 from context_engine.text import STOP_WORDS, dotted_name, split_words
-
-if TYPE_CHECKING:
-    from context_engine.history import FileHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class PlanRequest:
     with_scope: bool = True
 
 
-FileRelation = Literal["definition", "reference", "source", "partner", "config", "migration", "test", "docs"]
+FileRelation = Literal["definition", "reference", "source", "test", "docs"]
 """The relation of a file to the task."""
 SURE_KINDS = frozenset(("definition", "named"))
 """Evidence that says more than search and history do."""
@@ -75,7 +72,6 @@ RESOLVED_FILES_MAX = 40
 TESTS_MAX = 2
 """Of one source file: the nearest by its folder, and one more."""
 _CHANGELOGS = frozenset("changes changelog history news release releases release-notes release_notes".split())
-_MIGRATIONS = ("/migration/", "/migrations/", "/db/migrate/", "/alembic/versions/")
 _NOT_OURS: tuple[Role, ...] = ("generated", "vendor")
 """Roles of files that are not edited by hand."""
 _CONTENTS: Mapping[str, str] = {
@@ -104,9 +100,9 @@ class ChangeSet:
     freshness: str
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    leader: str = ""  # the first file of the ranking
     best: BestHit = field(default_factory=BestHit)
     roles: frozenset[str] = frozenset()  # those that the task asks for by name: test, docs
+    has_failure: bool = False  # the task has a stack trace
 
     def of(self, *parts: FileRelation) -> list[AffectedFile]:
         """Return the files with these relations."""
@@ -115,7 +111,7 @@ class ChangeSet:
     def insists_on(self, file: AffectedFile) -> bool:
         """Return whether a file is probably changed, or the task names it."""
         is_named = not SURE_KINDS.isdisjoint(proof.kind for proof in file.evidence)
-        return is_named or file.score >= find_bar(other.score for other in self.files)
+        return is_named or file.score >= MUST_CHANCE
 
 
 def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
@@ -132,15 +128,9 @@ def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
     main = definitions or _probable([judge.judge(file) for file in likely if file.part == "source"])
     defined = {file.path for file in definitions}
     uses = [use for reference in references for use in _find_uses(reference, defined, sources.code)]
-    related = [*_tests(main, sources.code), *_partners(main, sources.team.history)]
-    judged = [judge.judge(file) for file in _merge_files([*definitions, *uses, *likely, *related])]
-    bar = find_bar(file.score for file in judged)
-    judged = [_with_paired_test(file, definitions[:1], bar) for file in judged]
+    judged = [judge.judge(file) for file in _merge_files([*definitions, *uses, *likely, *_tests(main, sources.code)])]
     judged.sort(key=lambda file: (-file.score, file.path))
-    # The most probable file is what the task is about, be it configuration or a partner.
-    if judged and judged[0].part in ("config", "partner"):
-        judged[0] = replace(judged[0], part="source")
-    affected_paths = {file.path for file in judged}
+    affected_paths, question = {file.path for file in judged}, Question.of(request.task)
     # A name of the task that was found answers it, however few of its other words occur.
     is_answered = found.best.is_weak and bool(definitions)
     return ChangeSet(
@@ -149,9 +139,9 @@ def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
         found.freshness,
         tuple(path for path in found.next_files if path not in affected_paths),
         () if is_answered else found.warnings,
-        str(found.files[0].path) if found.files else "",
         found.best,
-        Question.of(request.task).lifted,
+        question.lifted,
+        any(name.frame for name in question.every_name),
     )
 
 
@@ -189,7 +179,7 @@ def _definitions(references: Iterable[PromptReference], first: Collection[str]) 
             is_first = not first or str(place.path) in first
             if is_place or (is_first and bare_name(reference.text) == bare_name(str(place.symbol))):
                 kind = "named" if is_place else "definition"
-                proof = PlanEvidence(kind, place.path, place.line, place.symbol, 1.0)
+                proof = PlanEvidence(kind, place.path, place.line, place.symbol)
                 yield AffectedFile(place.path, relation_of(place.path, "definition"), 1.0, (proof,))
 
 
@@ -211,7 +201,7 @@ def _find_uses(reference: PromptReference, defined: Collection[str], code: Works
         lines = {path: line for path, line in written if uses is None or _content_of(path) != "code"} | lines
     for path, line in lines.items():
         if path != str(place.path):
-            proof = PlanEvidence("reference", path, line, name, 1.0)
+            proof = PlanEvidence("reference", path, line, name)
             yield AffectedFile(path, relation_of(path, "reference"), 0.0, (proof,))
 
 
@@ -240,11 +230,11 @@ def bare_name(name: str) -> str:
 def _list_likely(found: GatheredFiles) -> Iterator[AffectedFile]:
     for file in found.files:
         path = str(file.path)
-        proofs = [PlanEvidence("history", path, 0, "", file.relevance)]
-        if file.spots and not _is_changelog(path):  # its old entries are no place to look at
+        proofs = [PlanEvidence("history", path)]
+        if file.spots and not is_changelog(path):  # its old entries are no place to look at
             least = PLACE_SHARE * file.spots[0].relevance
             spots = [spot for spot in file.spots if spot.relevance >= least]
-            proofs = [PlanEvidence("search", path, spot.span.first, spot.symbol, file.relevance) for spot in spots]
+            proofs = [PlanEvidence("search", path, spot.span.first, spot.symbol) for spot in spots]
         yield AffectedFile(path, relation_of(path, "source"), file.relevance, tuple(proofs))
 
 
@@ -253,34 +243,13 @@ def _tests(main: Iterable[AffectedFile], code: Workspace) -> Iterator[AffectedFi
     for file in main:
         tests = [] if role_of(file.path, "code") == "test" else find_partners(file.path, code.symbols.files_named)
         for path in tests[:TESTS_MAX]:
-            yield AffectedFile(path, "test", file.score * 0.7, (PlanEvidence("test", path, 0, file.path, 1.0),))
-
-
-def _with_paired_test(file: AffectedFile, first: Sequence[AffectedFile], bar: float) -> AffectedFile:
-    """Return the test that is named after the first file that the task names as one that a plan insists on."""
-    named_after = {proof.symbol for proof in file.evidence if proof.kind == "test"}
-    if any(main.path in named_after for main in first):
-        return replace(file, score=max(file.score, bar))
-    return file
-
-
-def _partners(main: Iterable[AffectedFile], past: FileHistory | None) -> Iterator[AffectedFile]:
-    """Yield files that were nearly always changed together with a main file."""
-    for file in main if past else ():
-        for partner in past.list_usual_cochanges(file.path) if past else ():
-            proof = PlanEvidence("co_change", partner.path, 0, file.path, round(partner.confidence, 3))
-            score = file.score * partner.confidence * 0.6
-            yield AffectedFile(partner.path, relation_of(partner.path, "partner"), score, (proof,))
+            yield AffectedFile(path, "test", 0.0, (PlanEvidence("test", path, 0, file.path),))
 
 
 def relation_of(path: str, otherwise: FileRelation = "source") -> FileRelation:
     """Return the relation that the path of a file implies; else the one it was found with."""
-    if any(folder in f"/{path.lower()}" for folder in _MIGRATIONS):
-        return "migration"
     role = _role_of(path)
-    if role in ("test", "docs"):
-        return role
-    return "config" if role == "data" and otherwise != "definition" else otherwise
+    return role if role in ("test", "docs") else otherwise
 
 
 def _role_of(path: str) -> Role:
@@ -291,7 +260,8 @@ def _content_of(path: str) -> str:
     return _CONTENTS.get(path.rpartition("/")[2].rpartition(".")[2].lower(), "code")
 
 
-def _is_changelog(path: str) -> bool:
+def is_changelog(path: str) -> bool:
+    """Return whether a file lists changes, and changes with everything."""
     return path.rpartition("/")[2].partition(".")[0].lower() in _CHANGELOGS
 
 
@@ -310,10 +280,8 @@ def _merge_files(listed: Iterable[AffectedFile]) -> list[AffectedFile]:
 
 # -- how likely: two logistic models, fitted on 216 tasks of 17 repositories (evals/planning) --------------------------
 
-CHANGE_MIN = 0.15
-BEST_SHARE = 0.4
-"""A plan insists on files from this share of the best probability on: a task with a clear first file changes few
-others. docs/decisions/plans.md has the figures of other shares."""
+MUST_CHANCE = 0.35
+"""A plan insists on files from this probability on: about half of those were changed (evals/planning)."""
 BIAS = -6.04
 SEARCH_PLACE, PREDICTED_SHARE, PREDICTED_PLACE = 1.57, 2.78, 1.02
 TEST, DOCS, TEST_OF_MAIN, DATA = 0.77, 0.95, 2.21, 0.9
@@ -321,10 +289,9 @@ PATH_WORDS, TASK_WORDS, BEST_CHANCE = 1.16, 1.4, 2.24
 """The coefficients. Tests and documents begin lower in the search than they should: they have few words of code."""
 
 READY_MIN = 0.7
-"""In folds by repository 67 of 100 plans reach it, and 86 of 100 of those name a changed file in their first two steps
-(docs/benchmarks.md)."""
+"""Of 95 plans that reach it, 74 name a changed file in their first two steps; of 43 others, 37 (evals/planning)."""
 NAMED_CHANCE = 0.82
-"""Of 56 plans whose task names a symbol or path that was found, 50 named a changed file in their first two steps."""
+"""Of 88 plans whose task names a symbol or path that was found, 79 named a changed file in their first two steps."""
 WEAK_CHANCE = 0.5
 """The most for a task that the search probably does not answer: it is less than `READY_MIN`, so that no plan is called
 ready under that warning."""
@@ -354,7 +321,7 @@ class _ProbabilityJudge:
             log_odds += SEARCH_PLACE * _discount(found.search_place) + PREDICTED_PLACE * _discount(place)
             log_odds += PREDICTED_SHARE * found.relevance
         log_odds += TEST * (role == "test") + DATA * (_content_of(file.path) == "data")
-        log_odds += DOCS * (role == "docs" and not _is_changelog(file.path))  # that one changes with everything
+        log_odds += DOCS * (role == "docs" and not is_changelog(file.path))  # that one changes with everything
         log_odds += TEST_OF_MAIN * ("test" in kinds)
         log_odds += PATH_WORDS * shared / max(1, len(words)) + TASK_WORDS * shared / max(1, len(self._words))
         return replace(file, score=round(_logistic(log_odds), 3))
@@ -369,17 +336,7 @@ def significant_words(text: str) -> set[str]:
 def _probable(files: Sequence[AffectedFile]) -> list[AffectedFile]:
     """Return the files that are probably changed, at least the most probable one."""
     ranked = sorted(files, key=lambda file: (-file.score, file.path))
-    bar = find_bar(file.score for file in ranked)
-    return [file for file in ranked if file.score >= bar] or ranked[:1]
-
-
-def find_bar(chances: Iterable[float]) -> float:
-    """Return the probability from which on a plan insists on a file, by the probabilities of all its files.
-
-    >>> find_bar([0.9, 0.3]), find_bar([0.3, 0.2]), find_bar([])
-    (0.36000000000000004, 0.15, 0.15)
-    """
-    return max(CHANGE_MIN, BEST_SHARE * max(chances, default=0.0))
+    return [file for file in ranked if file.score >= MUST_CHANCE] or ranked[:1]
 
 
 def estimate_readiness(chances: Iterable[float], *, is_named: bool = False, is_weak: bool = False) -> float:

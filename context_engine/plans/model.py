@@ -38,14 +38,13 @@ NUMBER_DIGITS = 7
 """No plan has so many steps; and Python is slow to read thousands of digits."""
 
 
-class PlanEvidence(msgspec.Struct, frozen=True):
+class PlanEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a file or a step is in the plan. `kind` is a word such as definition, reference, test, co_change."""
 
     kind: str
     path: str = ""
     line: int = 0
     symbol: str = ""
-    score: float = 0.0
 
 
 class PlanStep(msgspec.Struct, frozen=True, kw_only=True):

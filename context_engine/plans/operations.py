@@ -110,11 +110,29 @@ def check_done_steps(
 
 
 def operations_schema() -> dict[str, Any]:
-    """Return the JSON schema of the argument `operations`, for an agent or a model that turns feedback into them."""
-    kinds: Any = [operation.kind for operation in OPERATIONS.values()]
-    (row,), parts = msgspec.json.schema_components([reduce(or_, kinds)], ref_template="#/$defs/{name}")
-    rows = {"type": "array", "items": row}
-    return {"type": "object", "properties": {"operations": rows}, "required": ["operations"], "$defs": parts}
+    """Return the JSON schema of the argument `operations`, for an agent or a model that turns feedback into them.
+
+    The fields of all operations are in one list, since most of them have the same ones; feedback gives no evidence.
+    """
+    kinds = {name: operation.kind for name, operation in OPERATIONS.items()}
+    _, parts = msgspec.json.schema_components(kinds.values())
+    rows = {name: parts[kind.__name__] for name, kind in kinds.items()}
+    forms: dict[str, list[Any]] = {}
+    for row in rows.values():
+        row["properties"].pop("evidence", None)
+        for field, form in row["properties"].items():
+            plain = {key: value for key, value in form.items() if key in ("type", "enum", "items", "anyOf")}
+            forms.setdefault(field, []).extend([plain] if plain not in forms.get(field, ()) else [])
+    fields = {field: kept[0] if len(kept) == 1 else {"anyOf": kept} for field, kept in forms.items()}
+    uses = [f"{name}({', '.join([*row['properties']][1:])})" for name, row in rows.items()]
+    says = [row["description"].partition("\n")[0] for row in rows.values()]
+    fields["op"] = {
+        "enum": [*rows],
+        "description": "\n".join(f"{use}: {said}" for use, said in zip(uses, says, strict=True)),
+    }
+    item = {"type": "object", "properties": fields, "required": ["op"], "additionalProperties": False}
+    operations = {"type": "array", "items": item}
+    return {"type": "object", "properties": {"operations": operations}, "required": ["operations"]}
 
 
 def _apply_operation(work: "_PlanEditor", place: int, sent: object) -> AppliedOperation:

@@ -11,9 +11,9 @@ Feedback in words stays with the plan until operations or a draft take it up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
@@ -27,7 +27,6 @@ from context_engine.context import (
     CheckedClaims,
     Claim,
     ClaimedLines,
-    ReferencePlace,
     RejectedItem,
     RepositoryFacts,
     SecondPass,
@@ -46,7 +45,6 @@ from context_engine.plans.model import (
     Plan,
     PlanDiagram,
     PlanEvidence,
-    PlanStep,
     single_line,
 )
 from context_engine.plans.operations import (
@@ -60,19 +58,21 @@ from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_draft import PlanDraft, complete_plan, draft_plan
 from context_engine.plans.plan_events import PlanningStatus, fold_progress, planning_status
 from context_engine.plans.plan_json import ParsedPlan, PlanFinding, draft_schema, parse_plan
+from context_engine.plans.plan_markdown import format_step
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan, check_version
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.search import TaskText
 from context_engine.text import estimate_tokens, shorten_line
 
 NEAR_MAX = 3
-BRIEF_STEP_FILES = 6
 BRIEF_COMMANDS = 6
 CODE_HEAD_TOKENS = 40
 """Of the head of the code in a brief, and the note about what was left out."""
 REASONS_MAX = 4
 FEEDBACK_KEPT_MAX = 50
 """With more open feedback, a new draft is needed."""
+FEEDBACK, TASK, STEPS, QUESTIONS = "Open feedback", "Task", "Steps", "Open questions"
+RULES = f"Rules and decisions, {QUOTED_FROM_REPOSITORY}"
 CREATION_TASK = (
     "Make a better plan for the task below, as JSON by the schema. Keep what is right in the plan that was made "
     "without a model, split or merge its steps, write descriptions that say what to change and how, drop files that do "
@@ -100,9 +100,8 @@ class SaveOptions:
 class PlanResult:
     """A plan that was made or refined, whether it was saved, and what to report.
 
-    `base` is the draft from the repository, and `before` the plan that was refined. `answered` has the places that new
-    answers mention, by question; `reopened` are done steps that are open again, by uid. A draft that is not true is
-    `draft_rejected`, and was not saved.
+    `base` is the draft from the repository, and `before` the plan that was refined. `reopened` are done steps that are
+    open again, by uid. A draft that is not true is `draft_rejected`, and was not saved.
     """
 
     plan: Plan
@@ -112,7 +111,6 @@ class PlanResult:
     base: PlanDraft | None = None
     before: Plan | None = None
     applied: tuple[AppliedOperation, ...] = ()
-    answered: Mapping[str, tuple[ReferencePlace, ...]] = field(default_factory=dict)
     reopened: tuple[str, ...] = ()
     rejected: tuple[RejectedItem, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -137,9 +135,14 @@ class PlanResult:
         arguments = {"task": self.plan.task or self.plan.goal} | ({"plan_id": self.plan.id} if self.saved else {})
         facts = self._sections(())
         words = build_brief(CREATION_TASK, facts, tokens_max=min(tokens, BRIEF_TOKENS_MAX))
-        code = self._quote_code(sources, tokens - estimate_tokens(words) - CODE_HEAD_TOKENS)
-        brief = build_brief(CREATION_TASK, [*facts, BriefSection("Code", code)], tokens_max=tokens)
-        return SecondPass("create_plan", brief, draft_schema(), arguments, is_stored=False, is_loose=True)
+        facts.append(
+            BriefSection("Code", self._quote_code(sources, tokens - estimate_tokens(words) - CODE_HEAD_TOKENS))
+        )
+        brief, host_brief = _build_briefs(CREATION_TASK, facts, (TASK, STEPS, RULES, QUESTIONS), tokens)
+        schema = draft_schema()
+        return SecondPass(
+            "create_plan", brief, schema, arguments, is_stored=False, host_brief=host_brief, is_loose=True
+        )
 
     def _quote_code(self, sources: PlanSources, tokens: int) -> list[str]:
         """Return the code of the task within a budget, as a bundle selects it."""
@@ -163,8 +166,9 @@ class PlanResult:
         """Return the second pass over the open feedback; the version connects its answer with the plan."""
         saved_plan = {"plan_id": self.plan.id, "expected_version": self.plan.version}
         arguments = saved_plan if self.saved else {"current_plan": "this plan"}
-        brief = build_brief(REFINEMENT_TASK, self._sections(focus))
-        return SecondPass("refine_plan", brief, operations_schema(), arguments, "operations", is_stored=False)
+        brief, host_brief = _build_briefs(REFINEMENT_TASK, self._sections(focus), (FEEDBACK, QUESTIONS))
+        schema = operations_schema()
+        return SecondPass("refine_plan", brief, schema, arguments, "operations", is_stored=False, host_brief=host_brief)
 
     def _sections(self, focus: Sequence[str]) -> list[BriefSection]:
         """Return what a brief says of the plan, the most important first; with `focus` only these steps of it."""
@@ -174,34 +178,28 @@ class PlanResult:
         answers = [f"{question.text} - {question.answer}" for question in plan.questions if question.answer]
         commands = self.base.commands[:BRIEF_COMMANDS] if self.base else ()
         return [
-            BriefSection("Open feedback", plan.open_feedback),
+            BriefSection(FEEDBACK, plan.open_feedback),
             BriefSection("Answers", answers),
-            BriefSection("Task", [plan.task or plan.goal]),
-            BriefSection("Steps", [_step_line(plan, step) for step in plan.steps if not wanted or step.uid in wanted]),
-            BriefSection("What names in the task mean", plan.scope.assumptions),
-            BriefSection(f"Rules and decisions, {QUOTED_FROM_REPOSITORY}", plan.scope.constraints),
-            BriefSection("Open questions", [question.text for question in plan.open_questions]),
+            BriefSection(TASK, [plan.task or plan.goal]),
+            BriefSection(STEPS, [format_step(plan, step) for step in plan.steps if not wanted or step.uid in wanted]),
+            BriefSection(RULES, plan.scope.constraints),
+            BriefSection(QUESTIONS, [question.text for question in plan.open_questions]),
             BriefSection("Risks", [risk.issue for risk in plan.risks]),
             BriefSection("How this repository is checked", [str(command) for command in commands]),
             BriefSection("Excluded", plan.scope.excluded),
         ]
 
 
+def _build_briefs(
+    task: str, facts: Sequence[BriefSection], replied: Collection[str], tokens: int = BRIEF_TOKENS_MAX
+) -> tuple[str, str]:
+    """Return the brief for a model, and that for an agent: without the sections that are in the same reply."""
+    others = [section for section in facts if section.title not in replied]
+    return build_brief(task, facts, tokens_max=tokens), build_brief(task, others, tokens_max=tokens)
+
+
 def _quote_snippets(bundle: Bundle) -> list[str]:
     return [f"{file.path}:{part.span}\n{part.text}" for file in bundle.files for part in file.snippets]
-
-
-def _step_line(plan: Plan, step: PlanStep) -> str:
-    """Return a step with its uid, what it waits for, and its files, each with the line of its evidence."""
-    number = plan.step_numbers()
-    waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
-    lines = {proof.path: proof.line for proof in reversed(step.evidence) if proof.line}
-    changed = [*step.files_to_modify, *(f"new {path}" for path in step.files_to_create)]
-    changed += [f"delete {path}" for path in step.files_to_delete]
-    files = [f"{path}:{lines[path]}" if path in lines else path for path in changed[:BRIEF_STEP_FILES]]
-    files += [f"and {len(changed) - len(files)} more"] if len(changed) > len(files) else []
-    after = f" (after {waits})" if waits else ""
-    return f"{number[step.uid]}. [{step.uid}] {single_line(step.title)}{after}: {', '.join(files) or 'no files'}"
 
 
 class PlanFactory:
@@ -360,15 +358,9 @@ class PlanFactory:
         self, before: Plan, plan: Plan, loaded: LoadedPlan | None, remarks: Sequence[PlanFinding], *, strict: bool
     ) -> PlanResult:
         """Look up the places that new answers mention, and validate. Raises: Cycle, DanglingDependency."""
-        known = {question.id for question in before.questions if question.answer}
-        answered: dict[str, tuple[ReferencePlace, ...]] = {}
-        for question in plan.questions:
-            if question.answer and question.id not in known:
-                found = resolve_names(TaskText(question.answer).names, self._sources().code)
-                answered[question.id] = tuple(one.places[0] for one in found if len(one.places) == 1)
-        places = [place for row in answered.values() for place in row]
-        evidence = [PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places]
-        plan = msgspec.structs.replace(plan, evidence=tuple(dict.fromkeys((*plan.evidence, *evidence))))
+        new = [question.answer for question in plan.questions if question not in before.questions]
+        found = resolve_names(TaskText("\n".join(new)).names, self._sources().code) if any(new) else ()
+        places = [one.places[0] for one in found if len(one.places) == 1]
         checked = self._validate(plan, loaded, remarks, strict=strict)
         checked.raise_fatal_errors()
         warnings = tuple(
@@ -380,7 +372,7 @@ class PlanFactory:
         is_worse = _error_keys(checked) - _error_keys(self._validate(before, loaded, (), strict=False))
         plan = _draw_dependencies(checked.plan, is_wanted=bool(before.architecture.diagrams))
         status = "draft_rejected" if is_worse else planning_status(plan)
-        return PlanResult(plan, status, checked, before=before, answered=answered, warnings=warnings)
+        return PlanResult(plan, status, checked, before=before, warnings=warnings)
 
     def _validate(
         self, plan: Plan, loaded: LoadedPlan | None, remarks: Sequence[PlanFinding], *, strict: bool

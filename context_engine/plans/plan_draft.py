@@ -10,7 +10,7 @@ import dataclasses
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,7 +21,6 @@ from context_engine.context import (
     ProjectKnowledge,
     PromptReference,
     find_commands,
-    find_partners,
 )
 from context_engine.errors import CallError
 from context_engine.plans.changeset import (
@@ -34,16 +33,15 @@ from context_engine.plans.changeset import (
     bare_name,
     estimate_readiness,
     find_change_set,
+    is_changelog,
     relation_of,
 )
 from context_engine.plans.model import (
-    LEVELS,
     TASK_CHARS_MAX,
     Level,
     Milestone,
     Plan,
     PlanQuestion,
-    PlanRisk,
     PlanScope,
     PlanStep,
     TestingStrategy,
@@ -75,34 +73,25 @@ class PlanDraft:
     request: PlanRequest
     change: ChangeSet
     commands: tuple[Command, ...]
-    imports: Imports
-
-    @property
-    def scope_source(self) -> Literal["names", "search", "none"]:
-        """What the files were found by."""
-        if self.change.of("definition"):
-            return "names"
-        return "search" if self.change.files else "none"
 
 
 def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     """Draft a plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
     commands = tuple(find_commands(sources.code))
     change = find_change_set(request, sources)
-    objective, imports = Question.of(request.task).objective, _read_imports(change, sources)
-    drafts, later = draft_steps(change, imports, commands)
+    objective = Question.of(request.task).objective
+    drafts, later = draft_steps(change, _read_imports(change, sources), commands)
     deferred = drafts[later:] if request.mvp_only else []
     steps = tuple(drafts[: len(drafts) - len(deferred)])
     plan = Plan(
         goal=objective,
-        task=shorten_line(request.task, 0, TASK_CHARS_MAX),
+        task=shorten_line(request.task, 0, TASK_CHARS_MAX) if request.task.strip() != objective else "",
         nice_to_have_features=tuple(draft.title for draft in deferred),
         steps=steps,
-        evidence=tuple(proof for file in change.files[: request.files_max] for proof in file.evidence[:1]),
         provenance="core",
         uids_minted=len(steps),
     )
-    made = PlanDraft(plan, "ready", request, change, commands, imports)
+    made = PlanDraft(plan, "ready", request, change, commands)
     plan = complete_plan(plan, made, sources)
     questions = find_questions(change, is_likely_right=plan.confidence_score >= READY_MIN)
     plan = replace(plan, questions=questions)
@@ -118,43 +107,26 @@ def complete_plan(plan: Plan, base: PlanDraft, sources: PlanSources) -> Plan:
     members = [(name, tuple(step.uid for step in plan.steps if step.priority in levels)) for name, levels in parts]
     files = [path for step in plan.steps for path in step.files_to_modify]
     tests = [path for path in dict.fromkeys(files) if relation_of(path) == "test"]
-    main = _list_main_files(plan.steps)
     derived = {
         "scope": _scope(plan, base, sources.team),
-        "mvp_features": (plan.goal,),
-        "risks": find_risks(main, sources, has_tests=bool(tests)),
         "milestones": tuple(Milestone(name, uids) for name, uids in members if uids),
         "testing_strategy": _testing_strategy(tests, base.commands),
     }
     unsaid = Plan(goal=plan.goal)
     missing = {name: value for name, value in derived.items() if getattr(plan, name) == getattr(unsaid, name)}
-    notes = plan.architecture.notes or _notes([path for path in files if relation_of(path) == "source"], base.imports)
-    architecture = replace(plan.architecture, notes=notes)
     chance = _estimate_readiness(plan.steps, base.change)
-    return replace(plan, **missing, architecture=architecture, confidence_score=round(chance, 2))
-
-
-def _list_main_files(steps: Sequence[PlanStep]) -> list[str]:
-    """Return the code that the most pressing steps change."""
-    first = min((LEVELS.index(step.priority) for step in steps), default=0)
-    pressing = [step for step in steps if LEVELS.index(step.priority) == first]
-    files = dict.fromkeys(path for step in pressing for path in step.files_to_modify)
-    return [path for path in files if relation_of(path) in ("source", "migration")]
+    return replace(plan, **missing, confidence_score=round(chance, 2))
 
 
 def _testing_strategy(tests: Sequence[str], commands: Sequence[Command]) -> TestingStrategy:
     run = next((str(command) for command in commands if command.kind == "test"), "")
     files = ", ".join(tests[:TESTS_NAMED]) or "new tests next to the code"
-    return TestingStrategy(
-        f"{files}, run by {run}" if run else files,
-        f"all of {run}" if run else "no test command was found in this repository",
-        "every changed line is covered by a test",
-    )
+    return TestingStrategy(f"{files}, run by {run}" if run else files)
 
 
 def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for file in change.of("definition", "source", "reference", "migration")[:IMPORTS_READ_MAX]:
+    for file in change.of("definition", "source", "reference")[:IMPORTS_READ_MAX]:
         try:
             found[file.path] = set(map(str, sources.code.symbols.dependencies(file.path)))
         except CallError:
@@ -163,7 +135,7 @@ def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]
 
 
 def _estimate_readiness(steps: Sequence[PlanStep], change: ChangeSet) -> float:
-    first = [step for step in steps[:FIRST_STEPS] if not step.title.startswith(LIKELY_TITLE)]
+    first = [step for step in steps[:FIRST_STEPS] if step.title != LIKELY_TITLE]
     files = {path for step in first for path in step.files_to_modify}
     chances = [file.score for file in change.files if file.path in files]
     is_named = any(file.path in files for file in change.of("definition"))
@@ -171,42 +143,24 @@ def _estimate_readiness(steps: Sequence[PlanStep], change: ChangeSet) -> float:
 
 
 def _scope(plan: Plan, base: PlanDraft, team: ProjectKnowledge) -> PlanScope:
-    change, request = base.change, base.request
+    request = base.request
     files = list(dict.fromkeys(path for step in plan.steps for path in (*step.files_to_modify, *step.files_to_create)))
     folders = tuple(dict.fromkeys(folder_of(path) or "." for path in files))
     if len(folders) > FOLDERS_MAX:
         folders = tuple(dict.fromkeys(folder.partition("/")[0] for folder in folders))
-    means = (
-        f"`{reference.text.strip('`')}` means {reference.places[0]}"
-        for reference in change.references
-        if len(reference.places) == 1 and not reference.more
-    )
     recalled = recall_rules(request.task, files, team)
     binding = tuple(memory.quote(CONSTRAINT_CHARS_MAX) for memory in recalled[:CONSTRAINTS_MAX])
     included = request.chosen.include_paths or (folders if request.with_scope else ())
-    return PlanScope(included, request.chosen.exclude_paths, tuple(means), binding)
+    return PlanScope(included, request.chosen.exclude_paths, constraints=binding)
 
 
 def recall_rules(task: str, files: Sequence[str], team: ProjectKnowledge) -> list[KnowledgeEntry]:
-    """Return the rules for these files, and decisions, that the task may touch. Commits are no rules."""
+    """Return the rules for these files, and decisions, that the task may touch. Commits and changelogs are no rules."""
     found = team.recall(task, RECALLED_MAX, files or None) if team.recall else ()
-    rules = [memory for memory in found if memory.type in BINDING_TYPES and not memory.place.startswith("@")]
+    binding = (memory for memory in found if memory.type in BINDING_TYPES and not is_changelog(memory.path))
+    rules = [memory for memory in binding if not memory.place.startswith("@")]
     best = max((rule.score for rule in rules), default=0.0)
     return [rule for rule in rules if rule.score >= RULE_SHARE * best]
-
-
-def _notes(paths: Sequence[str], imports: Imports) -> str:
-    """Describe which folders are touched, and which of them import which."""
-    groups = group_files(list(dict.fromkeys(paths)), imports)
-    names = [folder_of(group.paths[0]) or "the top folder" for group in groups]
-    touched = []
-    for name, group in zip(names, groups, strict=True):
-        needs = " and ".join(names[at] for at in group.needs)
-        count = f"{len(group.paths)} file{'s' * (len(group.paths) != 1)}"
-        touched.append(f"{name} ({count}{f', imports {needs}' if needs else ''})")
-    if len(touched) > FOLDERS_MAX:
-        touched[FOLDERS_MAX:] = [f"and {len(touched) - FOLDERS_MAX} more"]
-    return f"Touches {'; '.join(touched)}." if touched else ""
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------
@@ -220,19 +174,10 @@ CRITERION_PATHS_MAX = 3
 """Paths in the command of a criterion; of more, their first ones have to do."""
 FIRST_STEPS = 2
 """An agent that has carried out these has seen what the task is about."""
-LIKELY_TITLE = "Check possibly related files:"
-"""How the title of a step begins whose files only search and history suggest; it does not count as a first step."""
-TESTS, DOCUMENTS = "Update the tests in", "Update the documents:"
-SAYS = {
-    TESTS: "Update the tests to the new behavior, and test what is new.",
-    DOCUMENTS: "Describe what is different for users; add a line to the changelog.",
-    "Change": "Do what the task says here.",
-    "Check the uses in": "They use what the task names: change those that depend on what was changed.",
-    "Update the configuration in": "Change it where the task changes what is configured.",
-    "Change what usually changes together:": "Nearly every commit that changed the one changed the other.",
-    LIKELY_TITLE: "Only search and history suggest these. Read the places, and change what the task affects.",
-}
-"""How the title of a step begins, and its description."""
+LIKELY_TITLE = "Check possibly related files"
+"""The title of a step whose files only search and history suggest; it does not count as a first step."""
+CHANGE, FIND_CAUSE = "Change", "Find and change the cause in"
+USES, TESTS, DOCUMENTS = "Check the uses in", "Update the tests in", "Update the documents:"
 LIKELY_CRITERION = "`git diff --stat HEAD` lists only files of this plan"
 
 
@@ -268,16 +213,16 @@ def draft_steps(change: ChangeSet, imports: Imports, commands: Sequence[Command]
     if "docs" in change.roles:
         add(DOCUMENTS, docs, (), (), "low")
     start, lint = len(steps), checks("lint", "types")
-    main = {file.path: file for file in certain("definition", "source", "migration")}
+    main = {file.path: file for file in certain("definition", "source")}
     # Only what the task names is put in the order of its imports; of the rest, the surest comes first.
     named = {path: imports.get(path, ()) for path, file in main.items() if file.part == "definition"}
     passing = lint + (() if tests else test_checks)
+    # Only a stack trace surely marks a symptom; the words of a task are not read.
+    verb = FIND_CAUSE if change.has_failure else CHANGE
     for group in group_files(list(main), named):
-        add("Change", [main[path] for path in group.paths], [start + at for at in group.needs], passing, "high")
+        add(verb, [main[path] for path in group.paths], [start + at for at in group.needs], passing, "high")
     code = range(start, len(steps)) or range(start)
-    add("Check the uses in", change.of("reference"), code, lint)
-    add("Update the configuration in", certain("config"), code, lint)
-    add("Change what usually changes together:", certain("partner"), code, lint)
+    add(USES, change.of("reference"), code, lint)
     code = range(start, len(steps)) or code
     if "test" not in change.roles:
         add(TESTS, tests, code, test_checks, "high")
@@ -290,7 +235,9 @@ def draft_steps(change: ChangeSet, imports: Imports, commands: Sequence[Command]
 
 
 def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
-    """Format what is done, and where; of several files the first is named."""
+    """Format what is done, and where; of several files the first is named, as far as one is surer than others."""
+    if verb == LIKELY_TITLE:
+        return verb
     first, more = files[0], len(files) - 1
     kinds = ("definition", "search")
     symbol = next((proof.symbol for proof in first.evidence if proof.symbol and proof.kind in kinds), "")
@@ -317,7 +264,6 @@ def _new_step(
     return PlanStep(
         uid=f"s{number}",
         title=_format_title(verb, files),
-        description=SAYS[verb],
         files_to_modify=tuple(file.path for file in files),
         depends_on=tuple(f"s{at + 1}" for at in after),
         priority=priority,
@@ -374,16 +320,11 @@ def folder_of(path: str) -> str:
 QUESTIONS_MAX = 3
 """Of more, the first ones decide what the others mean."""
 CANDIDATES_MAX = 5
-PLACES_MAX = 4
-"""Places that a question offers."""
 
 
 def find_questions(change: ChangeSet, *, is_likely_right: bool) -> tuple[PlanQuestion, ...]:
-    """Find open questions, the most important first; ids count from q1.
-
-    A plan that is not `is_likely_right` asks which of the best places is meant.
-    """
-    open_points = [*_ask_about_names(change.references), *_ask_about_places(change, is_likely_right)]
+    """Find open questions; ids count from q1. Places are asked for where a plan is unsure and no name is the reason."""
+    open_points = [*_ask_about_names(change.references)] or [*_ask_about_places(change, is_likely_right)]
     return tuple(
         PlanQuestion(id=f"q{number}", text=text, candidates=tuple(candidates[:CANDIDATES_MAX]))
         for number, (text, candidates) in enumerate(open_points[:QUESTIONS_MAX], 1)
@@ -402,47 +343,7 @@ def _ask_about_names(references: Sequence[PromptReference]) -> Iterator[tuple[st
 
 def _ask_about_places(change: ChangeSet, is_likely_right: bool) -> Iterator[tuple[str, list[str]]]:
     """Ask where a task belongs of which nothing is found, and about a ranking that is probably wrong."""
-    ranked = sorted(change.files, key=lambda file: (file.path != change.best.path, file.path != change.leader))
-    names, places = [], []
-    for file in ranked[:PLACES_MAX]:
-        proof = next((proof for proof in file.evidence if proof.line), None)
-        symbol = next((proof.symbol for proof in file.evidence if proof.symbol and proof.line), "")
-        names.append(f"`{symbol}` ({file.path})" if symbol else file.path)
-        places.append(f"{file.path}:{proof.line}{f' ({proof.symbol})' * bool(proof.symbol)}" if proof else file.path)
     if not change.files:
         yield "No file of this workspace matches the words of the task: where does it belong?", []
     elif not is_likely_right:
-        text = f"{', '.join(names[:-1])} or {names[-1]}?" if len(names) > 1 else f"{names[0]}? If not, where?"
-        yield f"Is the change in {text}", places
-
-
-# -- risks -------------------------------------------------------------------------------------------------------------
-
-RISKS_MAX = 8
-FILES_ASSESSED_MAX = 5
-"""Main files that are asked about; a plan with more has its risks elsewhere."""
-IMPORTERS_MIN = 10
-
-
-def find_risks(main: Sequence[str], sources: PlanSources, *, has_tests: bool) -> tuple[PlanRisk, ...]:
-    """Find risks in the data about the main files of a plan, the likeliest first."""
-    found: list[PlanRisk] = []
-    for path in main[:FILES_ASSESSED_MAX]:
-        found += _file_risks(path, sources, has_tests)
-    return tuple(sorted(dict.fromkeys(found), key=lambda risk: LEVELS.index(risk.likelihood)))[:RISKS_MAX]
-
-
-def _file_risks(path: str, sources: PlanSources, has_tests: bool) -> Iterator[PlanRisk]:
-    if relation_of(path) == "migration":
-        advice = "Write the reverse migration as well, and try both on a copy of real data."
-        yield PlanRisk(f"{path} is a migration: existing data has to survive", advice, "high")
-    try:
-        importers = len(sources.code.symbols.importers(path))
-    except CallError:
-        importers = 0
-    if importers >= IMPORTERS_MIN:
-        advice = "Keep the names and arguments that others use, or change all of them in the same commit."
-        yield PlanRisk(f"{importers} files import {path}", advice)
-    if not has_tests and not find_partners(path, sources.code.symbols.files_named):
-        issue = f"no test is named after {path}, and none was found for the task"
-        yield PlanRisk(issue, "Write a test of its present behavior before you change it.", "high")
+        yield "Is the change in one of the places of these steps? If not, where?", []

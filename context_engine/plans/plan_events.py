@@ -39,8 +39,6 @@ DONE: frozenset[str] = frozenset({"completed", "skipped"})
 """Statuses that satisfy a dependency."""
 RETRIES_MAX = 3
 """How often a failed step may be retried, unless the settings say otherwise."""
-ETA_STEPS_MIN = 3
-"""Completed steps before the pace is estimated: with fewer, one odd step would decide."""
 HOUR_S = 3_600
 
 
@@ -174,9 +172,7 @@ class Execution:
     remaining: tuple[str, ...]
     blocked: Mapping[str, tuple[str, ...]]
     percentage: float
-    weighted_percentage: float
     critical_path_remaining: tuple[str, ...]
-    eta_hours: float | None
     next: str
     passed_over: int
     damage: str = ""
@@ -206,9 +202,7 @@ class Execution:
             "counts": dict(sorted(self.counts.items())),
             "total": len(plan.steps),
             "percentage": self.percentage,
-            "weighted_percentage": self.weighted_percentage,
             "critical_path_remaining": [number[uid] for uid in self.critical_path_remaining],
-            "eta_hours": self.eta_hours,
             "next": number.get(self.next),
         }
 
@@ -234,21 +228,18 @@ def fold_progress(plan: Plan, events: Iterable[PlanEvent], *, retries_max: int =
     drawn = build_graph(plan)
     states = _derive_states(drawn, states)
     left = {step.uid: 0.0 if states[step.uid].status in DONE else step.weight for step in plan.steps}
-    hours_left, critical_path = compute_timing(drawn, left)
-    hours = sum(step.weight for step in plan.steps)
+    _, critical_path = compute_timing(drawn, left)
     done = frozenset(uid for uid, state in states.items() if state.status in DONE)
     return Execution(
-        status=_execution_status(states),
+        status=_execution_status(plan, states),
         steps=states,
         ready=tuple(uid for uid, state in states.items() if state.status == "ready"),
         current=tuple(uid for uid, state in states.items() if state.status == "in_progress"),
         done=done,
         remaining=tuple(uid for uid in drawn.order if uid not in done),
         blocked={uid: state.blocked_by for uid, state in states.items() if state.blocked_by},
-        percentage=_percent(len(done), len(states)),
-        weighted_percentage=_percent(hours - sum(left.values()), hours),
+        percentage=round(100 * len(done) / len(states), 1) if states else 0.0,
         critical_path_remaining=tuple(uid for uid in critical_path if uid not in done),
-        eta_hours=_estimate_remaining(plan, states, hours_left),
         next=_most_urgent(plan, drawn, left, states),
         passed_over=passed_over,
     )
@@ -328,25 +319,18 @@ def _derive_states(drawn: StepGraph, states: Mapping[str, StepState]) -> dict[st
     return {uid: found[uid] for uid in states}
 
 
-def _execution_status(states: Mapping[str, StepState]) -> PlanStatus:
-    """Return `executing` while anything runs or can run; `failed` when nothing can and something failed."""
+def _execution_status(plan: Plan, states: Mapping[str, StepState]) -> PlanStatus:
+    """Return `executing` while anything runs or can run; `failed` when nothing can and something failed.
+
+    Before anything has begun it is the status of the plan.
+    """
     there = {state.status for state in states.values()}
     if there and there <= DONE:
         return "completed"
     if there & {"ready", "in_progress"} or not there:
         is_begun = any(state.attempts or state.status in DONE for state in states.values())
-        return "executing" if is_begun else "ready"
+        return "executing" if is_begun else planning_status(plan)
     return "failed" if "failed" in there else "stalled"
-
-
-def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
-    """Estimate the hours of the remaining critical path at the present pace; None before there is a pace."""
-    done = [(step.weight, states[step.uid]) for step in plan.steps if states[step.uid].status == "completed"]
-    measured = [(hours, state.duration_ms) for hours, state in done if state.duration_ms is not None]
-    planned = sum(hours for hours, _ in measured)
-    if len(measured) < ETA_STEPS_MIN or not planned:
-        return None
-    return round(left_h * sum(ms for _, ms in measured) / 1000 / HOUR_S / planned, 2)
 
 
 def _most_urgent(plan: Plan, drawn: StepGraph, left: Mapping[str, float], states: Mapping[str, StepState]) -> str:
@@ -363,18 +347,11 @@ def _most_urgent(plan: Plan, drawn: StepGraph, left: Mapping[str, float], states
     return min(urgency, key=urgency.__getitem__, default="")
 
 
-def _percent(part: float, whole: float) -> float:
-    return round(100 * part / whole, 1) if whole else 0.0
-
-
 def plan_status(plan: Plan, execution: Execution, *, approved: bool = False) -> PlanStatus:
     """Return one status for a list of plans; progress takes precedence over planning."""
-    if execution.status != "ready":
-        return execution.status
-    if not (plan.steps or plan.open_questions):
+    if execution.status == "needs_clarification" and not (plan.steps or plan.open_questions):
         return "draft"
-    status = planning_status(plan)
-    return "approved" if approved and status == "ready" else status
+    return "approved" if approved and execution.status == "ready" else execution.status
 
 
 def planning_status(plan: Plan) -> PlanningStatus:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -26,14 +26,17 @@ from context_engine.plans.model import (
     NUMBER_DIGITS,
     Milestone,
     Plan,
+    PlanArchitecture,
     PlanQuestion,
     PlanRisk,
+    PlanScope,
     PlanStep,
+    TestingStrategy,
     format_effort,
 )
 from context_engine.plans.plan_events import PlanEvent
 from context_engine.storage import prepare_type
-from context_engine.text import suggest_nearest
+from context_engine.text import drop_empty, suggest_nearest
 
 StructType = TypeVar("StructType", bound=msgspec.Struct)
 
@@ -51,6 +54,22 @@ _ALONE = {PlanRisk: "issue", Milestone: "name", PlanStep: "title", PlanQuestion:
 """Part of a plan -> the field for a text in place of the object."""
 _DERIVED = frozenset("step_number blocks can_parallel_with dependency_graph questions_for_clarification".split())
 """Fields that `serialize_plan` derives."""
+
+
+PROMISED = frozenset(
+    {
+        *("id", "scope", "architecture", "milestones", "steps", "risks", "testing_strategy", "dependency_graph"),
+        *("mvp_features", "nice_to_have_features", "questions_for_clarification", "description", "estimated_effort"),
+        *("files_to_modify", "files_to_create", "depends_on", "blocks", "can_parallel_with", "acceptance_criteria"),
+        *("nodes", "edges", "critical_path", "parallel_groups", "execution_order"),
+        *PlanScope.__struct_fields__,
+        *PlanArchitecture.__struct_fields__,
+        *PlanRisk.__struct_fields__,
+        *Milestone.__struct_fields__,
+        *TestingStrategy.__struct_fields__,
+    }
+)
+"""Fields of `EnhancedPlanOutput`: they are in a reply even if they are empty."""
 
 
 class PlanFinding(NamedTuple):
@@ -351,7 +370,7 @@ def _identify_questions(plan: Plan, texts: object) -> tuple[PlanQuestion, ...]:
 
 
 def serialize_plan(plan: Plan) -> dict[str, Any]:
-    """Return the plan as JSON values, with the field names of `EnhancedPlanOutput`."""
+    """Return the plan as JSON values, with all fields of `EnhancedPlanOutput`, and of others those with a value."""
     content = msgspec.to_builtins(plan)
     drawn, number = build_graph(plan), plan.step_numbers()
     for step, row in zip(plan.steps, content["steps"], strict=True):
@@ -362,18 +381,25 @@ def serialize_plan(plan: Plan) -> dict[str, Any]:
         row["can_parallel_with"] = sorted(number[uid] for uid in find_parallel(drawn, step.uid))
         if step.hours is not None:
             row["estimated_effort"] = step.estimated_effort or format_effort(step.hours)
-        for key in ("files_to_delete", "checks", "evidence", "hours"):
-            if row[key] in (None, []):
-                del row[key]
     content["steps"] = [{"step_number": place} | row for place, row in enumerate(content["steps"], 1)]
     for row in content["milestones"]:
         row["steps_included"] = sorted(number[uid] for uid in row["steps_included"] if uid in number)
     content["dependency_graph"] = serialize_graph(plan, drawn)
     content["questions_for_clarification"] = [question.text for question in plan.open_questions]
-    for key in ("task", "base_commit", "created_at"):
-        if not content[key]:
-            del content[key]
-    return {key: content[key] for key in ("id", "version", "goal")} | content
+    return without_empty({key: content[key] for key in ("id", "version", "goal")} | content, PROMISED)
+
+
+def without_empty(value: Any, kept: Collection[str] = ()) -> Any:
+    """Return JSON values without their empty fields but those in `kept`; zero and False stay.
+
+    >>> without_empty({"steps": [{"title": "Write", "checks": []}], "scope": {"excluded": []}, "version": 0})
+    {'steps': [{'title': 'Write'}], 'version': 0}
+    """
+    if isinstance(value, Mapping):
+        rows = {key: without_empty(part, kept) for key, part in value.items()}
+        filled = drop_empty(rows)
+        return {key: part for key, part in rows.items() if key in filled or key in kept}
+    return [without_empty(part, kept) for part in value] if isinstance(value, list | tuple) else value
 
 
 def hash_content(plan: Plan) -> str:

@@ -17,6 +17,8 @@ VALUE_CHARS = 80
 """Of a changed value in a table; the JSON has all of it."""
 EVIDENCE_MAX = 5
 """Places named under a step: the best ones."""
+STEP_FILES_SHOWN = 4
+"""Files of a step in one line."""
 PATH_SHOWN_MAX = 12
 """Steps of the critical path in the line below the title."""
 
@@ -59,6 +61,19 @@ def render_plan(plan: Plan, execution: Execution | None = None) -> str:
     return _join(parts)
 
 
+def format_step(plan: Plan, step: PlanStep) -> str:
+    """Return a step in one line: number, title, what it waits for, and the places that its title does not name."""
+    waits = ", ".join(map(str, plan.list_numbers(step.depends_on)))
+    lines = {proof.path: f"{proof.path}:{proof.line}" for proof in reversed(step.evidence) if proof.line}
+    others = [lines.get(path, path) for path in step.files_to_modify if path not in step.title]
+    others += [f"new {path}" for path in step.files_to_create if path not in step.title]
+    others += [f"delete {path}" for path in step.files_to_delete]
+    more = [f"{len(others) - STEP_FILES_SHOWN} more"] if len(others) > STEP_FILES_SHOWN else []
+    files = ", ".join([*others[:STEP_FILES_SHOWN], *more])
+    after = f" (after {waits})" if waits else ""
+    return f"{plan.step_numbers()[step.uid]}. {single_line(step.title)}{after}{f': {files}' if files else ''}"
+
+
 def render_progress(plan: Plan, execution: Execution) -> str:
     """Render the progress of a plan: a bar, a row for each step, the next step."""
     number = plan.step_numbers()
@@ -76,8 +91,6 @@ def render_progress(plan: Plan, execution: Execution) -> str:
     if execution.critical_path_remaining:
         path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
         tail.append(f"Critical path left: {path}")
-    if execution.eta_hours is not None:
-        tail.append(f"About {format_effort(execution.eta_hours)} left at the pace so far")
     table = render_table(("step", "title", "state", "", "takes")[:columns], [row[:columns] for row in rows])
     return _join([head, _render_damage(execution), table, "\n".join(tail)])
 

@@ -49,13 +49,14 @@ HEADS_SHARE = 0.5
 """Share of the budget for naming files: a packet of names alone is useless."""
 WIDENED_LINES_MAX = 60
 """Of a longer definition the lines around the place are shown."""
+FOUND_LINES_MAX = 200
+"""Of a definition that only search found, to be shown whole."""
 CONTEXT_LINES = 3
 ABOVE_LINES = 40
 """A definition is found at the first line of the comment above it."""
 BELOW_LINES = 20
 """Lines below a place that is in no definition."""
 FILES_MAX = 40
-SYMBOLS_MAX = 30
 READ_MAX = 3
 """Files that the text of a step mentions without listing them among its files."""
 NAMESAKES_MAX = 3
@@ -97,10 +98,8 @@ class WorkPacket(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     waits_for: tuple[int, ...] = ()
     files: tuple[PacketFile, ...] = ()
     files_left_out: int = 0
-    symbols: tuple[str, ...] = ()
     acceptance_criteria: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
-    rollback: str
 
     def brief(self, context: str = "") -> str:
         """Return the prompt for a model that writes the changes, the most important part first."""
@@ -149,19 +148,16 @@ def build_packet(plan: Plan, step: PlanStep, code: Workspace, status: str = "") 
     names = TaskText(f"{step.title}\n{step.description}").names
     references = _resolve(names, code)
     heads = _list_files(step, references, code)
-    symbols = dict.fromkeys(proof.symbol for proof in step.evidence if proof.symbol and proof.symbol not in step.files)
     packet = WorkPacket(
         step=plan.step_numbers()[step.uid],
         uid=step.uid,
         title=step.title,
         status=status,
-        why=step.description,
+        why=step.description or plan.goal,
         waits_for=tuple(plan.list_numbers(step.depends_on)),
         files_left_out=len(heads),
-        symbols=tuple(symbols)[:SYMBOLS_MAX],
         acceptance_criteria=step.acceptance_criteria,
         checks=step.checks,
-        rollback="apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back",
     )
     if (room := PACKET_TOKENS_MAX - _price(packet)) < 0:
         packet = msgspec.structs.replace(packet, why=step.title)
@@ -258,7 +254,12 @@ def _find_places(
     path, lines = file.head.path, count_lines(file.text)
     symbols = [symbol for symbol in file.symbols if symbol.kind != "section"]
     named = [_Place(file, symbol.span, True) for symbol in _named_definitions(names, symbols)]
-    known = [(proof.line, proof.symbol) for proof in step.evidence if proof.path == path]
+    # A search that finds the head of a long class does not ask for all of it.
+    long = {symbol.qualified for symbol in symbols if symbol.span.last - symbol.span.first >= FOUND_LINES_MAX}
+    evidence = [proof for proof in step.evidence if proof.path == path]
+    known = [
+        (proof.line, "" if proof.kind == "search" and proof.symbol in long else proof.symbol) for proof in evidence
+    ]
     known += [(place.line, place.symbol) for place in (found.places[0] for found in references) if place.path == path]
     around = [
         _place_at(file, line, symbol, symbols, lines) for line, symbol in dict.fromkeys(known) if 0 < line <= lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.model import QUESTION_CHARS_MAX, Filter
-from context_engine.plans import render_difference, render_plan, serialize_plan
+from context_engine.plans import format_step, render_difference, render_plan, serialize_plan
 from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
     ENDLESS,
@@ -30,7 +30,6 @@ from context_engine.tools.plan_tools import (
     describe_next,
     fit_plan,
     fit_rows,
-    format_step,
     question_rows,
 )
 from context_engine.tools.reply import NOTE_CHARS, reply_size
@@ -101,12 +100,11 @@ def create_plan(
     if made.is_accepted:
         fields = _plan_row(made.plan) | {"version": made.saved and made.saved.version.version}
         fields["next"] = choose_next(improved, assist, describe_next(made.plan, None))
-    meta = {"tool": "create_plan", "index_freshness": made.base.change.freshness if made.base else ""}
 
     def describe() -> Mapping[str, Any]:
         return {"planning_context": _context_row(made)} if made.base else {}
 
-    return _write_reply(engine, made, improved, fields, describe, meta, detail=detail)
+    return _write_reply(engine, made, improved, fields, describe, detail=detail)
 
 
 def _improve(
@@ -145,7 +143,7 @@ def _plan_row(plan: "Plan") -> dict[str, Any]:
     return {
         "plan_id": plan.id,
         "confidence": plan.confidence_score,
-        "steps": [format_step(plan, number) for number in range(1, len(plan.steps) + 1)],
+        "steps": [format_step(plan, step) for step in plan.steps],
         "questions": question_rows(plan),
         "rules": list(plan.scope.constraints),
         "risks": [risk.issue for risk in plan.risks if risk.likelihood == "high"],
@@ -156,15 +154,10 @@ def _context_row(made: "PlanResult") -> dict[str, Any]:
     """Return what the plan is based on."""
     assert made.base
     change = made.base.change
-    row = {
-        "scope_source": made.base.scope_source,
-        "scope_confidence": made.base.plan.confidence_score,
-        "applied_include_paths": list(made.plan.scope.included),
-        "files_considered": [file.path for file in change.files],
-        "files_next": list(change.left_out),
-        "index_freshness": change.freshness,
-    }
-    return drop_empty(row)
+    files = [file.path for file in change.files]
+    return drop_empty(
+        {"files_considered": files, "files_next": list(change.left_out), "index_freshness": change.freshness}
+    )
 
 
 # -- both replies ------------------------------------------------------------------------------------------------------
@@ -182,7 +175,6 @@ def _write_reply(
     improved: SecondPassResult,
     fields: Mapping[str, Any],
     describe: "Callable[[], Mapping[str, Any]]",
-    meta: Mapping[str, Any],
     *,
     detail: bool,
 ) -> Reply:
@@ -206,8 +198,8 @@ def _write_reply(
             saved |= {"plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
             saved |= drop_empty({"unchanged": made.saved.unchanged or None})
         model = count_model_tokens(improved)
-        full_meta = drop_empty({**meta, "assist_used": improved.used, "model": model})
-        reply |= {"validation": validation, **describe(), "meta": full_meta, "persistence": saved}
+        meta = drop_empty({"assist_used": improved.used, "model": model})
+        reply |= {"validation": validation, **describe(), "meta": meta, "persistence": saved}
         fit_rows(reply, (chars_max - NOTE_CHARS) // 2)
         reply |= fit_plan(made.plan, chars_max - NOTE_CHARS - reply_size(compact_json(reply)))
     return Reply(compact_json(reply))
@@ -267,7 +259,7 @@ def refine_plan(
         return details | {"open_feedback": list(made.plan.open_feedback)}
 
     fields = _revision_row(made) | {"next": _next_of_revision(made, improved, assist)}
-    return _write_reply(engine, made, improved, fields, describe, {"tool": "refine_plan"}, detail=detail)
+    return _write_reply(engine, made, improved, fields, describe, detail=detail)
 
 
 def _accept_operations(
@@ -301,7 +293,6 @@ def _revision_row(made: "PlanResult") -> dict[str, Any]:
         "changed": "" if made.applied or not made.is_accepted else made.found.summary,
         "open_feedback": list(made.plan.open_feedback),
         "questions": question_rows(made.plan),
-        "answers_resolved": {name: list(map(str, places)) for name, places in made.answered.items() if places},
     }
 
 

@@ -1,6 +1,5 @@
 """Tools that carry a plan out: approvals, steps, work packets, changes that are applied and verified, progress."""
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -439,7 +438,6 @@ def execute_plan(
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
-    began = time.perf_counter()
     state = _load_state(engine, plan, plan_id)
     if apply_changes and not state.is_saved:
         raise InvalidArgument(
@@ -467,21 +465,14 @@ def execute_plan(
         steps = _choose_steps(state, mode, 0 if done else step_number)[:max_steps]
     warnings = [*state.warnings, *(done.warnings if done else ()), *improved.warnings]
     reply["packets"] = packet_rows(engine, state.plan, state.execution, steps)
-    reply |= _progress_row(state) if detail else {"plan_status": state.execution.status}
+    reply["plan_status"] = state.execution.status
+    if detail:
+        reply["progress"] = state.execution.serialize(state.plan, with_steps=False)
     way_on = choose_next(improved, assist, describe_next(state.plan, state.execution))
     reply |= drop_empty({"next": way_on, "warnings": warnings})
     if detail:
-        ms = round((time.perf_counter() - began) * 1_000)
-        meta = {"tool": "execute_plan", "ms": ms, "assist_used": improved.used}
-        reply["meta"] = meta | drop_empty({"model": count_model_tokens(improved)})
+        reply["meta"] = drop_empty({"assist_used": improved.used, "model": count_model_tokens(improved)})
     return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
-
-
-def _progress_row(state: _PlanState) -> dict[str, Any]:
-    plan, execution = state.plan, state.execution
-    row = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
-    row["current_steps"] = plan.list_numbers(execution.current)
-    return {"next_ready_steps": plan.list_numbers(execution.ready), "progress": row}
 
 
 def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:

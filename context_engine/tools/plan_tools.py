@@ -96,8 +96,6 @@ CUT_CHARS_MIN = 100
 """Shorter texts are not cut any further."""
 ROWS_SHOWN = 20
 """Of each list in a brief reply: enough to see what happened."""
-STEP_FILES_SHOWN = 4
-"""Files of a step in one line; load_plan has all."""
 
 
 def format_reply(fields: Mapping[str, Any], kept: Sequence[str] = ()) -> Reply:
@@ -178,16 +176,6 @@ def cut_lines(text: str, room: int) -> Reply:
 # -- what a plan is, in a few words ------------------------------------------------------------------------------------
 
 
-def format_step(plan: Plan, number: int) -> str:
-    """Return a step in one line: number, title, what it waits for, and files that its title does not name."""
-    step = plan.steps[number - 1]
-    waits = ", ".join(map(str, plan.list_numbers(step.depends_on)))
-    others = [path for path in (*step.files_to_modify, *step.files_to_create) if path not in step.title]
-    more = [f"{len(others) - STEP_FILES_SHOWN} more"] if len(others) > STEP_FILES_SHOWN else []
-    files = ", ".join([*others[:STEP_FILES_SHOWN], *more])
-    return f"{number}. {step.title}" + (f" (after {waits})" if waits else "") + (f": {files}" if files else "")
-
-
 def question_rows(plan: Plan) -> list[dict[str, Any]]:
     """Return the open questions of a plan."""
     return [
@@ -201,9 +189,9 @@ def describe_next(plan: Plan, execution: "Execution | None") -> str:
     if plan.open_feedback:
         return "open_feedback needs operations: refine_plan, where assist: host returns a brief and their schema"
     if plan.open_questions:
-        return "refine_plan with clarifications answers the questions; load_plan has the whole plan"
+        return "refine_plan with clarifications answers the questions"
     if execution is None:
-        return "start_step 1; load_plan has the whole plan" if plan.steps else "refine_plan adds steps"
+        return "start_step 1" if plan.steps else "refine_plan adds steps"
     if execution.current:
         return f"complete_step or fail_step {', '.join(map(str, plan.list_numbers(execution.current)))}"
     number = plan.step_numbers()
@@ -230,7 +218,6 @@ def brief_progress(plan: Plan, execution: "Execution") -> dict[str, Any]:
         "current_steps": plan.list_numbers(execution.current),
         "ready_steps": plan.list_numbers(execution.ready),
         "blocked_steps": plan.list_numbers(execution.blocked),
-        "eta_hours": execution.eta_hours,
         "next": describe_next(plan, execution),
     }
     return drop_empty(fields)
@@ -292,6 +279,7 @@ def load_plan(
     include_execution: Annotated[bool, BooleanArg("With its progress.")] = True,
     format: PlanFormat = "json",  # noqa: A002 - the seed's word
     from_step: Annotated[int, IntegerArg("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
+    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Read a plan with progress, approvals and file drift."""
     which = plan_id.strip() or name.strip()
@@ -321,6 +309,14 @@ def load_plan(
         fields["execution"] = loaded.execution and loaded.execution.serialize(loaded.plan)
         if loaded.execution and reply_size(compact_json(fields["execution"])) > room // 3:
             fields["execution"] = loaded.execution.serialize(loaded.plan, with_steps=False)
+    if not detail:  # what the plan says is not repeated
+        repeated = {"name": loaded.plan.goal, "versions": [loaded.version.version]}
+        fields = {name: value for name, value in fields.items() if value != repeated.get(name)}
+        progress = fields.get("execution") or {}
+        for row in (progress, *progress.get("steps", ())):
+            for name in ("plan_id", "plan_version", "title", "uid"):
+                row.pop(name, None)
+        fields |= {name: drop_empty(fields[name]) for name in ("drift", "execution") if fields.get(name)}
     left = max(room - reply_size(compact_json(fields)), room // 2)
     fields = {"success": True, **fit_plan(loaded.plan, left, from_step=from_step), **fields}
     return format_reply(fields, kept=("execution",))

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.context import ProjectKnowledge
 from context_engine.history import predict_changes
 from context_engine.index import role_of
-from context_engine.plans.changeset import PlanRequest, PlanSources
+from context_engine.plans.changeset import PlanRequest, PlanSources, is_changelog
 from context_engine.plans.plan_draft import FIRST_STEPS, LIKELY_TITLE, PlanDraft, draft_plan
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import FILE, K, by_words, mirrors, ranked, recall
@@ -65,6 +65,8 @@ def planned(name: str, mirror: Path, count: int, *, show: bool = False) -> list[
     with tempfile.TemporaryDirectory(prefix="ctx-planning-") as scratch:
         rows = []
         for question in questions(mirror, Path(scratch), count):
+            if all(map(is_changelog, question.files)):  # the task was done in another commit
+                continue
             rows.append(row_of(name, question))
             if show:
                 print(shown(question, rows[-1]), flush=True)
@@ -78,9 +80,10 @@ def row_of(name: str, question: Question) -> Row:
     seconds = time.perf_counter() - began
     usual = draft_plan(PlanRequest(question.commit.subject), sources(question))
     sure = [each for each in usual.change.files if usual.change.insists_on(each)]
-    first = [step for step in usual.plan.steps[:FIRST_STEPS] if not step.title.startswith(LIKELY_TITLE)]
+    first = [step for step in usual.plan.steps[:FIRST_STEPS] if step.title != LIKELY_TITLE]
     return {
         "repository": name,
+        "commit": question.commit.hash,
         "subject": question.commit.subject,
         "files": sorted(question.files),
         "plan": in_order(wide),
@@ -89,6 +92,7 @@ def row_of(name: str, question: Question) -> Row:
         "must": sorted(each.path for each in sure if each.part != "test"),
         "must tests": sorted(each.path for each in sure if each.part == "test"),
         "tests": sorted(path for path in question.files if role_of(path, "code") == "test"),
+        "titles": [step.title for step in usual.plan.steps],
         "first": sorted({path for step in first for path in step.files_to_modify}),
         "BM25": ranked(question, by_words(question, FILE)),
         "status": usual.status,

@@ -7,11 +7,10 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.context import BestHit
 from context_engine.context.commands import Command
 from context_engine.plans.changeset import AffectedFile, ChangeSet, FileRelation, estimate_readiness
 from context_engine.plans.model import PlanEvidence
-from context_engine.plans.plan_draft import Imports, draft_steps, find_questions, folder_of, group_files
+from context_engine.plans.plan_draft import Imports, draft_steps, folder_of, group_files
 
 COMMANDS = (Command("test", "make test", "Makefile"), Command("lint", "make lint", "Makefile"))
 PROOFS = st.sampled_from(["definition", "reference", "search", "history", "test", "co_change"])
@@ -79,13 +78,3 @@ def test_every_file_is_in_one_group_and_a_group_needs_only_what_comes_before_it(
 @given(st.lists(st.floats(0, 1), max_size=9), st.floats(0, 1))
 def test_a_more_probable_file_or_one_more_never_makes_a_plan_less_sure(chances: list[float], more: float) -> None:
     assert 0 <= estimate_readiness(chances) <= estimate_readiness([*chances, more]) <= 1
-
-
-def test_the_question_names_the_places_the_best_hit_first() -> None:
-    places = (("a.py", "f", 3), ("b.py", "Store.read", 9), ("c.py", "", 0), ("tests/t.py", "t", 1))
-    proofs = (PlanEvidence("search", path, line, symbol, 1.0) for path, symbol, line in places)
-    files = tuple(AffectedFile(proof.path, "source", 1.0, (proof,)) for proof in proofs)
-    change = ChangeSet(files, (), "fresh", leader="a.py", best=BestHit("b.py", 5.0))
-    (question,) = find_questions(change, is_likely_right=False)
-    assert question.text == "Is the change in `Store.read` (b.py), `f` (a.py), c.py or `t` (tests/t.py)?"
-    assert question.candidates == ("b.py:9 (Store.read)", "a.py:3 (f)", "c.py", "tests/t.py:1 (t)")

@@ -70,7 +70,7 @@ def plans(draw: st.DrawFn, *, most: int = 7, acyclic: bool = True) -> Plan:
             for n, text in enumerate(draw(st.lists(TITLES, max_size=2, unique=True)), 1)
         ),
         open_feedback=draw(st.sampled_from([(), ("faster",)])),
-        evidence=draw(st.sampled_from([(), (PlanEvidence("definition", "src/app.py", 3, "main", 0.5),)])),
+        evidence=draw(st.sampled_from([(), (PlanEvidence("definition", "src/app.py", 3, "main"),)])),
     )
     return normalize_plan(plan)
 
