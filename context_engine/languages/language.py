@@ -124,13 +124,22 @@ class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `assigned_members` `thing.name = value` makes a member. With `dollar_marks` the dollar sign of `$name` is not part
     of the name. With `open_heads` the head of a function does not see its parameters.
 
+    A definition is `private` to the project if this pattern is found in its head with its name, or if it is at the top
+    of its file and the pattern of what is `exported` is not. What is `checked` is wrong where it does not fit: `calls`
+    by their arguments, plain `names` that nothing binds. The first of the `constructors` takes the arguments of a
+    class, if it has none of the others; with `overloads` several functions of one name differ in what they take; with
+    `methods_of_types` a method that is looked up in its type takes the object as well; with `several_results` one call
+    may be all arguments of another.
+
     `nodes` is a table. Each row has types of nodes with `|` between them, their role, and the fields of the role in
     order; `.` is the node's first named child, `$` the last, `-` for none, and `^field` is a field of the parent.
     `@type|type` is the first named child of one of these types, and `$type` the last one of a type.
 
     | role | fields | meaning |
     | --- | --- | --- |
-    | `function`, `class` | name, return type or bases | a definition, which is a scope |
+    | `function` | name, return type, list of parameters (or `parameters`) | a definition, which is a scope |
+    | `class` | name | a definition, which is a scope |
+    | `bases` | children (a field, `.`, `@type` or `-`, else all) | has bases of the class, or others of its like |
     | `namespace` | name | as a class, but its names need no object inside of it |
     | `alias` | name, type | another name of a type, or a type of the members that are written there |
     | `object` | | a type that lists its members |
@@ -139,6 +148,10 @@ class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     | `scope` | | another node in which a name may have its own meaning |
     | `block` | | a list of statements: an assignment in it replaces earlier ones |
     | `variable`, `parameter` | name, type, value | a binding |
+    | `rest` | `places` or `names` | a parameter that takes all further arguments by position, or by name |
+    | `rest` | `start` or `-` | what is before it has no name for a caller, or what follows has to be named |
+    | `marks` | | words before a parameter |
+    | `unpacked` | | an argument that is several |
     | `loop`, `context` | name, value | binds an element of the value, or what entering it returns |
     | `pattern` | | takes a value apart |
     | `import` | | a statement that binds names of other files |
@@ -153,6 +166,7 @@ class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     | `tuple`, `callable` | result | several types, and a type of functions |
     | `literal`, `record` | | a value of a built-in type, and an object that is written there |
     | `self`, `super` | | |
+    | `super_call` | `super` | calls the constructor of the base |
     | `label` | | names a part of something |
     """
 
@@ -172,6 +186,13 @@ class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     symbol_definers: tuple[str, ...] = ()
     dollar_marks: bool = False
     open_heads: bool = False
+    private: str = ""
+    exported: str = ""
+    checked: tuple[Literal["calls", "names"], ...] = ()
+    constructors: tuple[str, ...] = ()
+    overloads: bool = False
+    methods_of_types: bool = False
+    several_results: bool = False
 
 
 class Outlining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -422,6 +443,7 @@ def _patterns(language: Language) -> Iterator[tuple[str, str]]:
     renames = language.renames
     for pattern in (renames.decorator, renames.called_comments, renames.type_comments):
         yield "renames", pattern
+    yield from (("resolution", pattern) for pattern in (language.resolution.private, language.resolution.exported))
     for pair in (*renames.called_strings, *renames.member_strings):
         yield from (("renames", pattern) for pattern in pair)
     yield from ((f"claims.{suffix}", pattern) for suffix, pattern in language.claims)

@@ -16,7 +16,7 @@ from context_engine.languages import SyntaxFile, SyntaxNode, find_whole_words
 from context_engine.references.call_signatures import CallSignature, read_arguments, read_signature
 from context_engine.references.nodes import NO_NODE, get, up
 from context_engine.references.project_files import ProjectFiles
-from context_engine.references.reference_finder import ReferenceFinder, find_kind, offset_of
+from context_engine.references.reference_finder import ReferenceFinder, call_of, find_kind, offset_of
 from context_engine.references.resolver import function_node
 from context_engine.references.values import NamePlace, Values
 
@@ -28,8 +28,6 @@ NAME_CHARS_MIN = 3
 """Shorter names are too common to be followed."""
 FILES_MAX = 200
 """A name in more files is too common to be followed."""
-PLAIN_NAMES = {"javascript": "identifier", "typescript": "identifier", "tsx": "identifier", "go": "identifier"}
-"""The type of the nodes that are names of values, in languages where a name that no scope binds is an error."""
 HANDS_ON = re.compile(rb"import \*|__getattr__|export \*|module\.exports|globals\(\)")
 """A module with one of these may export names that it does not contain."""
 DYNAMIC = re.compile(
@@ -104,6 +102,8 @@ class UseComparison:
 
     def _changed_definitions(self) -> Iterator[_Definition]:
         for path, source in self._changed.items():
+            old_file = self._old_files.read(source.old_path)
+            constructors = old_file.rules.constructors[:1] if old_file is not None else ()
             for qualified, line in source.old_names.items():
                 owner, _, name = qualified.rpartition(".")
                 place = self._old.place_of(source.old_path, name, line) if len(name) >= NAME_CHARS_MIN else None
@@ -113,7 +113,7 @@ class UseComparison:
                 if new_line:
                     new_place = self._new.place_of(path, name, new_line)
                     if new_place and self._signature_at(self._old, place) != self._signature_at(self._new, new_place):
-                        if name == "__init__" and owner in source.old_names:  # it is called by the name of its class
+                        if name in constructors and owner in source.old_names:  # it is called by the name of its class
                             name = owner.rpartition(".")[2]
                             place = self._old.place_of(path, name, source.old_names[owner]) or place
                         yield _Definition(name, place, path, new_line)
@@ -132,17 +132,15 @@ class UseComparison:
         """Return what a call of the definition at a place has to pass: of a class, what its constructor takes."""
         files = self._old_files if finder is self._old else self._files
         found = files.binding_at(place)
-        if found is not None and found[1].role == "class" and found[0].language.name == "python":
-            members = finder.resolver.members
-            made, created = members.own(place, "__init__"), members.own(place, "__new__")
+        if found is not None and found[1].role == "class" and (names := found[0].rules.constructors):
+            made, *others = (finder.resolver.members.own(place, one) for one in names)
             is_marked = bool(get(found[1].statement, "<decorated_definition"))
-            found = files.binding_at(made[0]) if len(made) == 1 and not created and not is_marked else None
+            found = files.binding_at(made[0]) if len(made) == 1 and not any(others) and not is_marked else None
         function = function_node(*found) if found is not None else None
         if found is None or not function:
             return None
-        is_bound = found[0].language.name == "python" and finder.is_member(
-            NamePlace(found[0].path, found[1].node.start_byte)
-        )
+        own = NamePlace(found[0].path, found[1].node.start_byte)
+        is_bound = found[0].rules.first_is_self and finder.is_member(own)
         return read_signature(found[0], function, is_bound=is_bound)
 
     # -- uses of what changed --
@@ -151,7 +149,8 @@ class UseComparison:
         file = self._files.read(path)
         source = self._changed.get(path)
         old_file = self._old_files.read(source.old_path if source is not None else path)
-        if file is None or old_file is None or file.rules.style != old_file.rules.style:
+        style = self._new.resolver.style
+        if file is None or old_file is None or style(file) is not style(old_file):
             return
         for node in file.find(definition.name):
             line, column = file.position(node)
@@ -189,18 +188,18 @@ class UseComparison:
 
     def _refusal(self, finder: ReferenceFinder, file: SyntaxFile, node: SyntaxNode) -> str:
         """Return why none of the definitions that a call may mean takes its arguments; empty if one may take them."""
-        call = _call_of(file, node)
+        call = call_of(file, node, "call")
         arguments = read_arguments(file, call) if call else None
         meaning = finder.meaning(file, node) if arguments is not None else None
         if arguments is None or meaning is None or not meaning.places or not meaning.is_sure:
             return ""
         holder = _holder_of(file, node)
-        if holder and meaning.is_member and file.language.name in ("python", "go"):
+        if holder and meaning.is_member and file.rules.methods_of_types:
             values = finder.resolver.values(file, holder)
             if not all(value.kind == "instance" for value in values):
                 return ""
-        may_overload = file.language.name == "java"  # a base that is not known may have one that fits
-        if any(map(finder.has_unknown_base, meaning.places)) if may_overload else len(meaning.places) > 1:
+        overloads = file.rules.overloads  # a base that is not known may have one that fits
+        if any(map(finder.has_unknown_base, meaning.places)) if overloads else len(meaning.places) > 1:
             return ""
         signatures = [self._signature_at(finder, place) for place in meaning.places]
         reasons = [one.refuses(arguments) if one is not None else "" for one in signatures]
@@ -228,7 +227,8 @@ class UseComparison:
         if holder:
             is_unknown = meaning.is_known and _is_inside(values)
         else:
-            is_unknown = node.type == PLAIN_NAMES.get(file.language.name) and name not in file.rules.builtins
+            is_unknown = "names" in file.rules.checked and node.type == "identifier"
+            is_unknown = is_unknown and name not in file.rules.builtins
             is_unknown = is_unknown and not resolver.visible_bindings(file, name, node.start_byte)
         if not is_unknown or meaning.places or any(path != file.path for path in self._files.holding(name)):
             return ""
@@ -251,18 +251,6 @@ def _holder_of(file: SyntaxFile, node: SyntaxNode) -> SyntaxNode:
     """Return what a member is looked up in."""
     fields = file.role_fields(up(node), "member")
     return get(up(node), fields[0]) if fields and get(up(node), fields[1]) == node else NO_NODE
-
-
-def _call_of(file: SyntaxFile, node: SyntaxNode) -> SyntaxNode:
-    """Return the call of what a name means."""
-    outer = up(node)
-    fields = file.role_fields(outer, "member")
-    if fields and get(outer, fields[1]) == node and "call" not in file.roles.get(outer.type, {}):
-        node, outer = outer, up(outer)
-    fields = file.role_fields(outer, "call")
-    is_method = fields is not None and outer.type == "method_invocation"  # in Java a node is a member and its call
-    called = get(outer, "name" if is_method else fields[0]) if fields else NO_NODE
-    return outer if called and called == node else NO_NODE
 
 
 def _is_inside(values: Values) -> bool:

@@ -1,17 +1,25 @@
-"""The parameters of a function and the arguments of a call, as the syntax tree shows them."""
+"""The parameters of a function and the arguments of a call, as the table of nodes of a language names their parts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode
-from context_engine.references.nodes import get
+from context_engine.references.nodes import NO_NODE, get, has
 
-CHECKED_LANGUAGES = frozenset({"python", "go", "typescript", "tsx", "java"})
-"""Languages in which a call with the wrong arguments is an error. In JavaScript and Ruby it need not be one."""
-REPEATED = frozenset({"list_splat_pattern", "variadic_parameter_declaration", "spread_parameter", "rest_pattern"})
-UNPACKED = frozenset({"list_splat", "dictionary_splat", "spread_element", "variadic_argument"})
-NO_PARAMETERS = frozenset({"this", "receiver_parameter"})
+
+class Parameter(NamedTuple):
+    """A parameter: several names for `a, b int` in Go, and none for a pattern or in a list of types.
+
+    `rest` is what it takes of the arguments that are left: "places" or "names"; "-" only divides the others.
+    """
+
+    node: SyntaxNode
+    names: Sequence[SyntaxNode] = ()
+    type: SyntaxNode = NO_NODE
+    is_optional: bool = False
+    rest: str = ""
 
 
 class CallArguments(NamedTuple):
@@ -52,62 +60,73 @@ class CallSignature(NamedTuple):
         return "takes its arguments in another order" if is_reordered else ""
 
 
+def read_parameters(file: SyntaxFile, function: SyntaxNode) -> list[Parameter]:
+    """Return the parameters of a function, without the object whose method it is where that is declared as one."""
+    fields = file.role_fields(function, "function") or ()
+    return read_parameter_list(file, get(function, *fields[2:3] or ("parameters",)))
+
+
+def read_parameter_list(file: SyntaxFile, listed: SyntaxNode) -> list[Parameter]:
+    """Return the parameters in a list of them, or in a list of types."""
+    found: list[Parameter] = []
+    has_bare = file.role_fields(listed, "parameter") == (".",)  # anything in the list is a parameter
+    for node in listed.named_children:
+        own = file.roles.get(node.type, {})
+        if "parameter" not in own and "rest" not in own and (not has_bare or "comment" in node.type):
+            continue
+        before = node.prev_sibling or NO_NODE
+        marks = before.named_children if "marks" in file.roles.get(before.type, {}) else ()
+        parts = [node, *node.children, before, *(part for mark in marks for part in mark.children)]
+        roles = [file.roles.get(part.type, {}) for part in parts]
+        if any("self" in one for one in roles):
+            continue
+        rest = next((one["rest"][0] for one in roles if "rest" in one), "")
+        name, written = (*own.get("parameter", ()), "-", "-")[:2]
+        names = [node] if file.is_identifier(node) else node.children_by_field_name(name)
+        if name[0] in ".@":
+            names = list(filter(file.is_identifier, [get(node, name)]))
+        is_optional = has(node, "=", "?") or (node.next_sibling or NO_NODE).type == "="
+        found.append(Parameter(node, names, get(node, written), is_optional, rest))
+    return found
+
+
 def read_signature(file: SyntaxFile, function: SyntaxNode, *, is_bound: bool = False) -> CallSignature | None:
     """Return the parameters of a function; None where calls cannot be checked: it has a decorator, or no list.
 
     `is_bound`: the first parameter is the object that the function is looked up in.
     """
-    listed = get(function, "parameters")
-    if file.language.name not in CHECKED_LANGUAGES or not listed or get(function, "<decorated_definition"):
+    if "calls" not in file.rules.checked or not get(function, "parameters") or get(function, "<decorated_definition"):
         return None
     places: list[str] = []
     required: set[str] = set()
     names: set[str] = set()
-    takes_more = takes_any_name = is_by_name = False
-    for node in listed.named_children:
-        kinds = {node.type, *(child.type for child in node.children)}
-        if "comment" in node.type or kinds & NO_PARAMETERS:
-            continue
-        if node.type == "positional_separator":
+    rests: list[str] = []
+    for one in read_parameters(file, function):
+        if one.rest == "start":
             names.clear()
-        elif node.type == "keyword_separator" or kinds & REPEATED:
-            is_by_name = True
-            takes_more = takes_more or node.type != "keyword_separator"
-        elif "dictionary_splat_pattern" in kinds:
-            takes_any_name = True
+        elif one.rest:
+            rests.append(one.rest)
         else:
-            own = _names_of(file, node) or [f"parameter {len(places) + 1}"]
+            own = [file.text(name) for name in one.names] or [f"parameter {len(places) + 1}"]
             names.update(own)
-            places += own if not is_by_name else ()
-            is_optional = "=" in kinds or node.type == "optional_parameter"
-            required.update(own if not is_optional else ())
+            places += own if not set(rests) - {"names"} else ()
+            required.update(own if not one.is_optional else ())
     if is_bound and places:
-        own = places.pop(0)
-        names.discard(own)
-        required.discard(own)
-    return CallSignature(tuple(places), frozenset(required), frozenset(names), takes_more, takes_any_name)
-
-
-def _names_of(file: SyntaxFile, parameter: SyntaxNode) -> list[str]:
-    """Return the names that a parameter declares: several in `a, b int`, none in a list of types."""
-    if file.is_identifier(parameter):
-        return [file.text(parameter)]
-    named = parameter.children_by_field_name("name") or parameter.children_by_field_name("pattern")
-    if named:
-        return [file.text(node) for node in named]
-    first = get(parameter, ".")
-    return [file.text(first)] if file.is_identifier(first) and file.language.name == "python" else []
+        names.discard(places[0])
+        required.discard(places.pop(0))
+    return CallSignature(tuple(places), frozenset(required), frozenset(names), "places" in rests, "names" in rests)
 
 
 def read_arguments(file: SyntaxFile, call: SyntaxNode) -> CallArguments | None:
     """Return what a call passes; None where that is not written: it unpacks a value, or passes several results."""
     listed = get(call, "arguments")
-    given = [node for node in listed.named_children if "comment" not in node.type]
-    if listed.type == "generator_expression":
+    if "literal" in file.roles.get(listed.type, {}):  # the only argument, without brackets of its own
         return CallArguments(1)
-    is_spread = any(node.type in UNPACKED for node in given) or any(child.type == "..." for child in listed.children)
-    passes_results = file.language.name == "go" and len(given) == 1 and given[0].type == "call_expression"
+    given = [node for node in listed.named_children if "comment" not in node.type]
+    roles = [file.roles.get(node.type, {}) for node in given]
+    is_spread = has(listed, "...") or any("unpacked" in one for one in roles)
+    passes_results = file.rules.several_results and len(given) == 1 and "call" in roles[0]
     if not listed or is_spread or passes_results or listed.has_error:
         return None
-    named = [file.text(get(node, "name")) for node in given if node.type == "keyword_argument"]
-    return CallArguments(len(given) - len(named), frozenset(named))
+    named = [get(node, one["label"][0]) for node, one in zip(given, roles, strict=True) if "label" in one]
+    return CallArguments(len(given) - len(named), frozenset(map(file.text, named)))

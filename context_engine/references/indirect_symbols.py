@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from context_engine.languages import SyntaxFile, SyntaxNode, child_of
+from context_engine.languages import SyntaxFile, SyntaxNode
+from context_engine.references.nodes import NO_NODE, get, up
 from context_engine.references.reference_finder import SymbolUse
 from context_engine.references.symbol_graph import CALLABLE, CLASS_LIKE, SymbolDefinition, SymbolGraph
 from context_engine.text import LineSpan, dotted_name
@@ -17,11 +18,6 @@ from context_engine.text import LineSpan, dotted_name
 FILES_MAX = 100
 """Files in which a key is looked for; one that is in more is too common to name anything."""
 CONSTRUCTORS = ("__init__", "constructor", "__construct", "initialize")
-SUPER_CALLS = {
-    "javascript": ("super", "call_expression", "function"),
-    "java": ("super", "explicit_constructor_invocation", "constructor"),
-}
-"""Resolution style -> the word, the node that calls it, and the field where it is."""
 OBJECTS = ("pair", "object", "assignment_expression", "variable_declarator", "export_statement")
 
 
@@ -145,13 +141,11 @@ def _class_and_constructors(
 def _super_calls(graph: SymbolGraph, child: SymbolDefinition) -> Iterator[SymbolUse]:
     """Yield the calls `super(...)` in a class, in languages where the base has a word of its own."""
     file = graph.parses.syntax(child.path)
-    if file is None or file.rules.style not in SUPER_CALLS:
+    if file is None:
         return
-    word, call, field = SUPER_CALLS[file.rules.style]
-    for start, stop in file.words(word):
-        node = file.node_at(start, stop)
-        if node is None or node.parent is None or node.parent.type != call:
-            continue
-        line = file.position_of(start)[0]
-        if child_of(node.parent, field) == node and child.span.first <= line <= child.span.last:
-            yield graph.use_at(child.path, start, word)
+    for start, stop in file.words("super"):
+        node = file.node_at(start, stop) or NO_NODE
+        fields = file.role_fields(up(node), "super_call")
+        is_called = fields is not None and get(up(node), fields[0]) == node
+        if is_called and child.span.first <= file.position_of(start)[0] <= child.span.last:
+            yield graph.use_at(child.path, start, "super")

@@ -11,8 +11,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NOWHERE, NameBinding, SyntaxFile, SyntaxNode, child_of
-from context_engine.references.nodes import NO_NODE, ancestors, around, get
+from context_engine.languages import NOWHERE, NameBinding, SyntaxFile, SyntaxNode, compile_pattern
+from context_engine.references.nodes import NO_NODE, ancestors, around, children, get
 from context_engine.references.values import HiddenUse, Meaning, NamePlace, NameUsage, Value, Values
 from context_engine.text import unique
 
@@ -52,6 +52,10 @@ class ModuleStyle:
     def read_defining(self, name: str) -> Iterator[SyntaxFile]:
         """Yield the files that define a name."""
         yield from filter(None, map(self.project.read, self.project.defining(name)))
+
+    def read_own(self, name: str) -> Iterator[SyntaxFile]:
+        """Yield the files with these rules that define a name."""
+        return (file for file in self.read_defining(name) if self.resolver.style(file) is self)
 
     def find_defined(self, name: str, is_meant: Callable[[SyntaxFile, NameBinding], bool]) -> list[NamePlace]:
         """Return the places in the project that bind a name, those that a test accepts."""
@@ -168,13 +172,9 @@ class ModuleStyle:
     # -- classes and their members --
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
-        """Return the bases of a class as written."""
-        fields = file.role_fields(node, "class") or ()
-        bases: list[SyntaxNode] = []
-        for field in fields[1:]:
-            holder = child_of(node, field)
-            bases += holder.named_children if holder is not None else ()
-        return bases
+        """Return the bases of a class as written, in the nodes of the role `bases`."""
+        own = [node] if "bases" in file.roles.get(node.type, {}) else node.named_children
+        return [base for one in own if "bases" in file.roles.get(one.type, {}) for base in _bases_in(file, one)]
 
     def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the class whose scope this is, or an instance of it; one without a name is where it begins."""
@@ -214,7 +214,11 @@ class ModuleStyle:
 
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition; `head` is the text before its name."""
-        return False
+        private, exported, written = file.rules.private, file.rules.exported, head + definition.name
+        if private and compile_pattern(private).search(written):
+            return True
+        is_top = "." not in definition.qualified
+        return is_top and exported != "" and not compile_pattern(exported).search(written)
 
     def is_required_outside(self, file: SyntaxFile, binding: NameBinding) -> bool | None:
         """Return whether something outside of the project requires a member by its name; None if its bases show it."""
@@ -265,6 +269,19 @@ class ModuleStyle:
     def gives_own_types(self, name: str) -> bool:
         """Whether what a library gives under a name is never something of the project."""
         return self.libraries_give_own_types and name != ""
+
+
+def _bases_in(file: SyntaxFile, node: SyntaxNode) -> Iterator[SyntaxNode]:
+    fields = file.role_fields(node, "bases")
+    if fields is None:
+        yield node
+        return
+    field = fields[0] if fields else ""
+    parts = node.children_by_field_name(field) if field else node.named_children
+    if field[:1] in (".", "@"):
+        parts = children(node, *field[1:].split("|")) if field[0] == "@" else node.named_children[:1]
+    for part in parts:
+        yield from _bases_in(file, part)
 
 
 def places_of(file: SyntaxFile, bindings: Iterable[NameBinding]) -> list[NamePlace]:

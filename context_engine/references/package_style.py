@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.references.call_signatures import read_parameters
 from context_engine.references.module_styles import ModuleStyle, declared_package
 from context_engine.references.nodes import NO_NODE, get
 from context_engine.references.values import NamePlace, NameUsage, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.references.symbol_graph import SymbolDefinition
 
 DOTTED_MAX = 12
 """Parts of a dotted name."""
@@ -37,10 +34,6 @@ class PackageStyle(ModuleStyle):
     libraries_give_own_types = True
     package_pattern = re.compile(rb"^package\s+([\w.]+)", re.MULTILINE)
 
-    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
-        """Whether only the project can use a definition: one that says so."""
-        return "private" in re.findall(r"[\w$]+", head)
-
     # -- to be answered by each language --
 
     def package_of(self, file: SyntaxFile) -> str:
@@ -57,7 +50,9 @@ class PackageStyle(ModuleStyle):
 
     def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
         """Return how many arguments a function takes at least and at most."""
-        return 0, 1000
+        parameters = read_parameters(file, binding.statement)
+        fewest = sum(not (one.is_optional or one.rest) for one in parameters)
+        return fewest, 1000 if any(one.rest for one in parameters) else len(parameters)
 
     def packages_around(self, file: SyntaxFile, offset: int) -> list[str]:
         """Return the packages whose names need no import, the nearest first."""

@@ -342,14 +342,22 @@ def find_kind(file: SyntaxFile, node: SyntaxNode) -> str:
         return "import"
     if file.binding_of(node) is not None:
         return "definition"
-    at, outer = node, up(node)
-    fields = file.role_fields(outer, "member")
-    if fields and get(outer, fields[1]) == at:
-        if "call" in file.roles.get(outer.type, {}):
-            return "call"
-        at, outer = outer, up(outer)
-    for role in ("call", "new"):
-        fields = file.role_fields(outer, role)
-        if fields and get(outer, fields[0]) == at:
-            return "call"
+    if call_of(file, node, "call", "new"):
+        return "call"
+    is_member, outer = _is_member_name(file, node), up(node)
+    outer = up(outer) if is_member else outer
     return "type" if "type" in outer.type or "type" in node.type else "read"
+
+
+def call_of(file: SyntaxFile, node: SyntaxNode, *roles: str) -> SyntaxNode:
+    """Return the call of what a name means: a node that has one of some roles."""
+    if _is_member_name(file, node) and "call" not in file.roles.get(up(node).type, {}):
+        node = up(node)
+    fields = (file.role_fields(up(node), role) for role in roles)
+    return up(node) if any(one and get(up(node), one[0]) == node for one in fields) else NO_NODE
+
+
+def _is_member_name(file: SyntaxFile, node: SyntaxNode) -> bool:
+    """Whether a name is looked up in an object."""
+    fields = file.role_fields(up(node), "member")
+    return fields is not None and get(up(node), fields[1]) == node

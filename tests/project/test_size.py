@@ -20,8 +20,6 @@ from tests.support.source_trees import PACKAGE, ROOT, nodes, parsed
 
 LIMITS = Path(__file__).with_name("size.toml")
 LANGUAGES = frozenset({"c", "cpp", "csharp", "go", "java", "javascript", "kotlin", "php", "python", "ruby", "rust", "typescript"})  # fmt: skip
-KNOWS_LANGUAGES = frozenset({"languages", "references"})
-"""Packages that may compare with the name of a language."""
 
 
 def texts(folder: str) -> dict[Path, str]:
@@ -61,10 +59,27 @@ def is_value_class(node: ast.AST) -> bool:
     return any(re.match(r"(dataclass|NamedTuple|TypedDict|(msgspec\.)?Struct)\b", part) for part in written)
 
 
-def language_comparisons(tree: ast.Module) -> int:
-    """How many comparisons there are with the name of a language."""
-    compared = [part for node in nodes(tree) if isinstance(node, ast.Compare) for part in node.comparators]
-    return sum(isinstance(part, ast.Constant) and part.value in LANGUAGES for part in compared)
+def asks_for_a_language(node: ast.AST) -> bool:
+    """Whether a node compares the name of a language, or its rules, with something, or looks it up in a table.
+
+    >>> [asks_for_a_language(ast.parse(text).body[0].value) for text in (
+    ...     "a == 'go'", "file.language.name in KNOWN", "TABLE.get(language.name)", "rules.style", "a == 'cat'")]
+    [True, True, True, False, False]
+    """
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Compare):
+        given = [node.left, *node.comparators]
+        parts = [
+            *given,
+            *(one for part in given if isinstance(part, ast.Tuple | ast.Set | ast.List) for one in part.elts),
+        ]
+        if any(isinstance(part, ast.Constant) and part.value in LANGUAGES for part in parts):
+            return True
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+        parts = node.args
+    elif isinstance(node, ast.Match | ast.Subscript):
+        parts = [node.subject if isinstance(node, ast.Match) else node.slice]
+    return any(re.search(r"\blanguage(_name|\.name)$|\b(rules|resolution)\.style$", ast.unparse(part)) for part in parts)  # fmt: skip
 
 
 @cache
@@ -84,8 +99,9 @@ def counts() -> dict[str, dict[str, int]]:
         whole["re.compile in one file, most"] = max(whole["re.compile in one file, most"], patterns)
         whole["value classes"] += sum(map(is_value_class, nodes(tree)))
         whole["imports inside functions"] += local_imports(tree)
-        if package not in KNOWS_LANGUAGES:
-            whole["comparisons with a language"] += language_comparisons(tree)
+        if package != "languages":
+            place = " in review" if package == "review" else ""
+            whole[f"comparisons with a language{place}"] += sum(map(asks_for_a_language, nodes(tree)))
     whole["lines"] = lines.total()
     tests = texts("tests")
     whole["lines of tests"] = sum(text.count("\n") for text in tests.values())

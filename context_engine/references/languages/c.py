@@ -23,7 +23,7 @@ from context_engine.references.languages.c_entities import (
     used_namespaces,
 )
 from context_engine.references.module_styles import ModuleStyle, as_classes, places_of
-from context_engine.references.nodes import NO_NODE, around, children, get, up
+from context_engine.references.nodes import NO_NODE, around, get, up
 from context_engine.references.values import (
     ELSEWHERE,
     EXTERNAL,
@@ -44,7 +44,6 @@ LIBRARIES = frozenset({"std", "boost", "absl", "testing", "detail_std"})
 POINTER_MAKERS = frozenset(
     {"make_unique", "make_shared", "static_cast", "dynamic_cast", "reinterpret_cast", "const_cast"}
 )
-BASE_TYPES = ("type_identifier", "template_type", "qualified_identifier", "dependent_type")
 VALUES_FIRST: Kinds = ("value", "macro", "class", "type", "namespace")
 TYPES_FIRST: Kinds = ("type", "class", "macro", "value", "namespace")
 SCOPES_FIRST: Kinds = ("namespace", "class", "type", "macro", "value")
@@ -59,7 +58,7 @@ class CStyle(ModuleStyle):
 
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)
-        self._entities = CEntities(resolver)
+        self._entities = CEntities(self)
 
     # -- what a place means --
 
@@ -299,10 +298,6 @@ class CStyle(ModuleStyle):
             if owners:
                 return self.resolver.instances(owners)
         return ()
-
-    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
-        """Return the bases of a class as written."""
-        return children(get(node, "@base_class_clause"), *BASE_TYPES)
 
     def is_member(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a definition is in a class, or is written with its scope."""

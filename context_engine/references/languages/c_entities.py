@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
-from context_engine.references.module_styles import places_of
+from context_engine.references.module_styles import ModuleStyle, places_of
 from context_engine.references.nodes import children, get, has, up
 from context_engine.references.values import NamePlace
-
-if TYPE_CHECKING:
-    from context_engine.references.resolver import Resolver
 
 EntityKind = Literal["value", "macro", "class", "type", "namespace"]
 ScopePath = tuple[str, ...]
@@ -44,8 +41,9 @@ class Entity(NamedTuple):
 class CEntities:
     """Everything that the C and C++ files of a project declare outside of functions."""
 
-    def __init__(self, resolver: Resolver) -> None:
-        self._project = resolver.project
+    def __init__(self, style: ModuleStyle) -> None:
+        self._project = style.project
+        self._read_own = style.read_own
         self._named: dict[str, list[Entity]] = {}
         self.types_named = cache(self._collect_types)
         self.included_by = cache(self._find_included)
@@ -65,8 +63,7 @@ class CEntities:
 
     def _collect(self, name: str, *, only_types: bool) -> list[Entity]:
         found: dict[EntityKey, Entity] = {}
-        files = filter(None, map(self._project.read, self._project.defining(name)))
-        bound = [(file, one) for file in files if file.rules.style == "c" for one in file.bindings(name)]
+        bound = [(file, one) for file in self._read_own(name) for one in file.bindings(name)]
         for file, binding in bound:
             is_wanted = binding.role != "parameter" and not (only_types and entity_kind(binding) not in KINDS.values())
             key = self.key_of(file, binding) if is_wanted else None

@@ -6,7 +6,7 @@ import re
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import places_of
-from context_engine.references.nodes import NO_NODE, ancestors, beyond, children, get, has, up
+from context_engine.references.nodes import NO_NODE, ancestors, beyond, children, get, up
 from context_engine.references.package_style import TYPE, VALUE, PackageStyle, count_arguments
 from context_engine.references.values import Meaning, NamePlace, NameUsage, Values
 
@@ -55,11 +55,8 @@ class CSharpStyle(PackageStyle):
 
     def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
         """Return how many arguments a method takes; the object of an extension method is not one of them."""
-        listed = get(binding.statement, "parameters")
-        parameters = children(listed, "parameter")
-        optional = sum(has(one, "=") for one in parameters)
-        is_extension = _is_this(file, get(listed, "@parameter"))
-        return len(parameters) - optional - is_extension, 1000 if children(listed, "array_type") else len(parameters)
+        fewest, most = super().parameter_counts(file, binding)
+        return fewest - _is_this(file, get(binding.statement, "parameters", "@parameter")), most
 
     def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
         """Return how the name at an offset is used: as a type, a method or a value."""
@@ -135,10 +132,6 @@ class CSharpStyle(PackageStyle):
         return self.find_defined(name, is_meant)
 
     # -- classes --
-
-    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
-        """Return the bases of a type as written."""
-        return [one for one in get(node, "@base_list").named_children if one.type != "argument_list"]
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the parameter of a record, or the member of another part of a partial class."""

@@ -6,15 +6,12 @@ import re
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from posixpath import dirname, join
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
 from context_engine.references.module_styles import ModuleStyle, declared_package, places_of
 from context_engine.references.nodes import NO_NODE, around, children, get, up
 from context_engine.references.values import Meaning, NamePlace, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.references.symbol_graph import SymbolDefinition
 
 _PACKAGE = re.compile(rb"^package\s+(\w+)", re.MULTILINE)
 _MODULE = re.compile(rb"^module\s+\"?([^\s\"]+)", re.MULTILINE)
@@ -37,10 +34,6 @@ class GoStyle(ModuleStyle):
 
     implements_by_methods = True
     libraries_give_own_types = True
-
-    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
-        """Whether only the project can use a definition: one of a package in small letters."""
-        return not definition.name[0].isupper() and "." not in definition.qualified
 
     # -- packages --
 

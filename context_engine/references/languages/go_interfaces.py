@@ -8,6 +8,7 @@ from posixpath import dirname
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.languages import SyntaxFile, SyntaxNode
+from context_engine.references.call_signatures import read_parameter_list
 from context_engine.references.module_styles import places_of
 from context_engine.references.nodes import children, get
 from context_engine.references.values import Certainty, NamePlace, Value, remember
@@ -120,7 +121,7 @@ class InterfaceMatcher:
         own = self._method_at(name, place)
         if own is None or own.is_required:
             return False
-        given, results = read_signature(own.node)
+        given, results = _read_types(own)
         if f"{name}/{len(given)}/{len(results)}" in REQUIRED_OUTSIDE:
             return True
         bases, _ = self._resolver.members.bases(own.owner)
@@ -182,7 +183,7 @@ class InterfaceMatcher:
         """Whether two methods have as many parameters and results, and none that are certainly of other types."""
         if one.place == other.place:
             return True
-        for mine, others in zip(read_signature(one.node), read_signature(other.node), strict=True):
+        for mine, others in zip(_read_types(one), _read_types(other), strict=True):
             pairs = [((one.file, left), (other.file, right)) for left, right in zip(mine, others, strict=False)]
             if len(mine) != len(others) or any(self._differ(left, right) for left, right in pairs):
                 return False
@@ -276,21 +277,17 @@ class InterfaceMatcher:
                 yield from (value.place for value in style.class_of_scope(file, number, "class"))
 
 
-def read_signature(method: SyntaxNode) -> tuple[list[SyntaxNode], list[SyntaxNode]]:
+def _read_types(method: _Method) -> tuple[list[SyntaxNode], list[SyntaxNode]]:
     """Return the types of the parameters of a method, and those of its results."""
-    result = get(method, "result")
-    results = _types_in(result) if result.type == "parameter_list" else [result][: bool(result)]
-    return _types_in(get(method, "parameters")), results
+    result = get(method.node, "result")
+    results = _types_in(method.file, result) if result.type == "parameter_list" else [result][: bool(result)]
+    return _types_in(method.file, get(method.node, "parameters")), results
 
 
-def _types_in(parameters: SyntaxNode) -> list[SyntaxNode]:
+def _types_in(file: SyntaxFile, listed: SyntaxNode) -> list[SyntaxNode]:
     """Return the type of each parameter: two for `a, b int`. A variadic one is its whole declaration."""
-    found: list[SyntaxNode] = []
-    for part in children(parameters, "variadic_parameter_declaration", "parameter_declaration"):
-        is_variadic = part.type == "variadic_parameter_declaration"
-        written = part if is_variadic else get(part, "type")
-        found += [written] * (1 if is_variadic else max(1, len(part.children_by_field_name("name"))))
-    return found
+    parameters = read_parameter_list(file, listed)
+    return [one.node if one.rest else one.type for one in parameters for _ in one.names or "-"]
 
 
 def _names_alone(data: bytes, word: bytes) -> bool:

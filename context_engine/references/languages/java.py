@@ -6,7 +6,7 @@ import re
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import places_of
-from context_engine.references.nodes import NO_NODE, around, children, covers, get, has, up
+from context_engine.references.nodes import NO_NODE, around, covers, get, has, up
 from context_engine.references.package_style import TYPE, VALUE, PackageStyle, count_arguments
 from context_engine.references.values import Meaning, NamePlace, NameUsage, Value, Values
 
@@ -37,12 +37,6 @@ class JavaStyle(PackageStyle):
         if has(binding.statement, "asterisk"):
             return [], False
         return file.text(get(binding.statement, ".")).split("."), has(binding.statement, "static")
-
-    def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
-        """Return how many arguments a method takes at least and at most."""
-        parameters = get(binding.statement, "parameters")
-        count = len(children(parameters, "formal_parameter"))
-        return count, 1000 if children(parameters, "spread_parameter") else count
 
     def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
         """Return how the name at an offset is used: as a type, a method or a value."""
@@ -83,14 +77,6 @@ class JavaStyle(PackageStyle):
         return Meaning(is_known=True) if outer.type in ("package_declaration", *LABELED) else None
 
     # -- classes --
-
-    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
-        """Return what a class extends and implements; an anonymous class has the type that it is made of."""
-        if node.type == CREATION:
-            return [get(node, "type")]
-        clauses = children(node, "superclass", "super_interfaces", "extends_interfaces")
-        parts = [part for clause in clauses for part in clause.named_children]
-        return [one for part in parts for one in (part.named_children if part.type == "type_list" else [part])]
 
     def class_of_scope(self, file: SyntaxFile, scope: int, kind: str) -> Values:
         """Return the class whose scope this is; a `new` is one where it has a body."""

@@ -50,10 +50,9 @@ class JavaScriptStyle(ModuleStyle):
 
     def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
         """Whether only the project can use a definition: a private member, or what a module does not export."""
-        if "." in definition.qualified:
-            return "private" in re.findall(r"[\w$]+", head)
-        is_kept = not re.search(r"\b(?:export|module\.exports|exports)\b", head) and definition.kind != "method"
-        return is_kept and MODULE.search(file.data) is not None
+        is_top = "." not in definition.qualified
+        is_kept = definition.kind != "method" and MODULE.search(file.data) is not None
+        return (is_kept or not is_top) and super().is_private(file, definition, head)
 
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)
@@ -324,13 +323,6 @@ class JavaScriptStyle(ModuleStyle):
         return Meaning(tuple(places), is_known=bool(places), is_member=True)
 
     # -- classes and objects --
-
-    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
-        """Return what a class extends or implements, and what an interface extends."""
-        parts = [part for one in children(node, "class_heritage", "extends_type_clause") for part in one.named_children]
-        clauses = ("extends_clause", "implements_clause")
-        bases = [one for part in parts for one in (part.named_children if part.type in clauses else [part])]
-        return [one for one in bases if one.type != "type_arguments"]
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the parameter of a constructor that is a field as well: `constructor(private name: Type)`."""

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.references.call_signatures import read_parameters
 from context_engine.references.nodes import NO_NODE, ancestors, get, up
 from context_engine.references.values import NamePlace, Value, Values
 
@@ -143,8 +144,8 @@ def parameter_values(resolver: Resolver, value: Value, position: int) -> Values:
     bound = resolver.project.binding_at(value.place) if value.kind == "function" else None
     if bound is None:
         return ()
-    parameters = get(function_of(bound[1]), "parameters").named_children
-    return resolver.type_values(bound[0], get(parameters[position], "type")) if position < len(parameters) else ()
+    parameters = read_parameters(bound[0], function_of(bound[1]))[position:][:1]
+    return tuple(value for one in parameters for value in resolver.type_values(bound[0], one.type))
 
 
 def function_of(binding: NameBinding) -> SyntaxNode:

@@ -74,7 +74,7 @@ class KotlinStyle(PackageStyle):
         if usage.kind == "type":
             return binding.role in ("class", "alias") or is_type_parameter
         if binding.role == "function":
-            fewest, most = syntax.parameter_counts(binding.statement)
+            fewest, most = self.parameter_counts(file, binding)
             return usage.kind == "call" and (usage.arity < 0 or fewest <= usage.arity <= most)
         if binding.role in ("class", "alias"):
             return usage.kind == "value"
@@ -290,12 +290,6 @@ class KotlinStyle(PackageStyle):
         )
 
     # -- classes --
-
-    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
-        """Return what a class extends and implements."""
-        inner = [get(specifier, ".") or specifier for specifier in get(node, "@delegation_specifiers").named_children]
-        invoked = ("constructor_invocation", "explicit_delegation")
-        return [get(one, ".") if one.type in invoked else one for one in inner]
 
     def self_values(self, file: SyntaxFile, offset: int) -> Values:
         """Return the innermost receiver, or the one that a label names."""

@@ -85,18 +85,6 @@ def parameters_of(function: SyntaxNode) -> list[SyntaxNode]:
     return children(get(function, "@function_value_parameters"), "parameter")
 
 
-def parameter_counts(function: SyntaxNode) -> tuple[int, int]:
-    """Return how many arguments a function takes at least and at most."""
-    parameters = parameters_of(function)
-    fewest = most = len(parameters)
-    for parameter in parameters:
-        fewest -= (parameter.next_sibling or NO_NODE).type == "="
-        before = parameter.prev_sibling or NO_NODE
-        if before.type == "parameter_modifiers" and b"vararg" in (before.text or b""):
-            fewest, most = fewest - 1, 1000
-    return fewest, most
-
-
 def receiver_type(declaration: SyntaxNode) -> SyntaxNode:
     """Return the type that an extension function or property extends: one before its name."""
     named = "identifier|function_value_parameters|variable_declaration|multi_variable_declaration"

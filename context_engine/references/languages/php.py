@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.module_styles import ModuleStyle, as_classes, declared_package, places_of
 from context_engine.references.nodes import NO_NODE, ancestors, beyond, children, get, up
 from context_engine.references.values import UNKNOWN, HiddenUse, Meaning, NamePlace, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.references.symbol_graph import SymbolDefinition
 
 _NAMESPACE = re.compile(rb"^[ \t]*(?:<\?php[ \t]+)?namespace[ \t]+([\w\\]{1,200})[ \t]*[;{]", re.MULTILINE)
 _DOC_TYPE = re.compile(r"@(var|param|return)[ \t]+([\w\\|?\[\]$]{1,200})(?:[ \t]+\$(\w{1,80}))?")
@@ -30,10 +26,6 @@ class PhpStyle(ModuleStyle):
     """The rules of PHP."""
 
     joins_members = True
-
-    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
-        """Whether only the project can use a definition: one that says so."""
-        return "private" in re.findall(r"[\w$]+", head)
 
     # -- names --
 
@@ -93,14 +85,6 @@ class PhpStyle(ModuleStyle):
     def says_override(self, binding: NameBinding) -> bool | None:
         """PHP itself calls `__toString` and its like."""
         return True if binding.name.startswith("__") else None
-
-    def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
-        """Return the bases, the interfaces and the traits of a class."""
-        clauses = children(node, "base_clause", "class_interface_clause")
-        bodies = children(node, "declaration_list", "enum_declaration_list")
-        traits = [use for body in bodies for use in children(body, "use_declaration")]
-        bases = [base for clause in clauses for base in clause.named_children]
-        return bases + [name for use in traits for name in children(use, "name", *QUALIFIED)]
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
         """Return the properties of a class: their declarations have a dollar sign, and may be parameters."""

@@ -7,15 +7,11 @@ import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from posixpath import dirname, join
-from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
 from context_engine.references.module_styles import ModuleStyle, places_of
 from context_engine.references.nodes import NO_NODE, ancestors, around, beyond, children, covers, get, up
 from context_engine.references.values import EXTERNAL, HiddenUse, Meaning, NamePlace, Value, Values
-
-if TYPE_CHECKING:
-    from context_engine.references.symbol_graph import SymbolDefinition
 
 STDLIB = frozenset(sys.stdlib_module_names)
 _STAR = re.compile(rb"^from\s+([.\w]+)\s+import\s+\*", re.MULTILINE)
@@ -41,10 +37,6 @@ class PythonStyle(ModuleStyle):
     has_one_kind_of_member = True
 
     passes_by_name = True
-
-    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
-        """Whether only the project can use a definition: one whose name begins with an underscore."""
-        return definition.name.startswith("_")
 
     def says_override(self, binding: NameBinding) -> bool | None:
         """Names with an underscore belong to the class that has them."""
@@ -173,10 +165,8 @@ class PythonStyle(ModuleStyle):
     # -- classes and functions --
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
-        """Return the bases of a class, without `metaclass=`."""
-        bases = [get(base, ".") if base.type == "subscript" else base for base in super().base_nodes(file, node)]
-        named = [base for base in bases if base.type not in ("keyword_argument", "comment")]
-        return [base for base in named if file.text(base) != "object"]
+        """Return the bases of a class without the one of all."""
+        return [base for base in super().base_nodes(file, node) if file.text(base) != "object"]
 
     def is_property(self, file: SyntaxFile, binding: NameBinding) -> bool:
         """Whether a method is decorated as a property."""

@@ -258,8 +258,8 @@ class RubyStyle(ModuleStyle):
     def _collect(self, name: str) -> list[RubyEntity]:
         """Return the constants and the methods of a name in the project."""
         found: dict[tuple[EntityKind, SegmentPath, bool], list[NamePlace]] = {}
-        for file in self.read_defining(name):
-            for binding in (*file.bindings(name), *file.bindings(f":{name}")) if file.rules.style == "ruby" else ():
+        for file in self.read_own(name):
+            for binding in (*file.bindings(name), *file.bindings(f":{name}")):
                 is_constant = binding.node.type == "constant" and binding.role in ("class", "variable")
                 if _is_prefix(binding.node) or not (is_constant or binding.role in ("class", "function")):
                     continue

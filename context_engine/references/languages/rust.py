@@ -16,7 +16,6 @@ from context_engine.references.values import Meaning, NamePlace, Value, Values
 if TYPE_CHECKING:
     from context_engine.references.project_files import ProjectFiles
     from context_engine.references.resolver import Resolver
-    from context_engine.references.symbol_graph import SymbolDefinition
 
 T = TypeVar("T")
 _PACKAGE = re.compile(rb"^\[package\][^\[]*?^name\s*=\s*\"([\w-]{1,100})\"", re.MULTILINE)
@@ -97,10 +96,6 @@ class RustStyle(ModuleStyle):
 
     joins_members = True
     libraries_give_own_types = True
-
-    def is_private(self, file: SyntaxFile, definition: SymbolDefinition, head: str) -> bool:
-        """Whether only the project can use a definition: one that is not public."""
-        return "pub" not in re.findall(r"\w+", head) and "." not in definition.qualified
 
     def __init__(self, resolver: Resolver) -> None:
         super().__init__(resolver)
@@ -317,12 +312,8 @@ class RustStyle(ModuleStyle):
 
     def base_nodes(self, file: SyntaxFile, node: SyntaxNode) -> list[SyntaxNode]:
         """Return the traits above a trait, or those that a type of this file implements in it."""
-        if node.type == "trait_item":
-            return list(get(node, "bounds").named_children)
-        if node.type == "impl_item":
-            return [trait for trait in (get(node, "trait"),) if trait]
         if node.type not in ("struct_item", "enum_item", "union_item"):
-            return []
+            return super().base_nodes(file, node)
         return [trait for owner, trait in _trait_impls(file) if owner == file.text(get(node, "name"))]
 
     def added_members(self, file: SyntaxFile, scope: int, name: str) -> list[NamePlace]:
@@ -347,8 +338,7 @@ class RustStyle(ModuleStyle):
 
     def _find_impl_bindings(self, name: str) -> list[tuple[SyntaxFile, NameBinding]]:
         """Return everything of a name that is in an impl block."""
-        files = [file for file in self.read_defining(name) if file.rules.style == "rust"]
-        bound = [(file, one) for file in files for one in file.bindings(name) if one.scope >= 0]
+        bound = [(file, one) for file in self.read_own(name) for one in file.bindings(name) if one.scope >= 0]
         return [(file, one) for file, one in bound if file.scopes[one.scope].node.type == "impl_item"]
 
     def _impl_member(self, file: SyntaxFile, binding: NameBinding, owner: NamePlace) -> list[NamePlace]:
