@@ -125,11 +125,11 @@ class ResolutionRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     of the name. With `open_heads` the head of a function does not see its parameters.
 
     A definition is `private` to the project if this pattern is found in its head with its name, or if it is at the top
-    of its file and the pattern of what is `exported` is not. What is `checked` is wrong where it does not fit: `calls`
-    by their arguments, plain `names` that nothing binds. The first of the `constructors` takes the arguments of a
-    class, if it has none of the others; with `overloads` several functions of one name differ in what they take; with
-    `methods_of_types` a method that is looked up in its type takes the object as well; with `several_results` one call
-    may be all arguments of another.
+    of its file and the pattern of what is `exported` is not. With `checked` it is an error if `calls` do not fit, or if
+    nothing binds plain `names`. The first of the `constructors` takes the arguments of a class, if it has none of the
+    others; with `overloads` several functions of one name differ in what they take; with `methods_of_types` a method
+    that is looked up in its type takes the object as well; with `several_results` one call may be all arguments of
+    another.
 
     `nodes` is a table. Each row has types of nodes with `|` between them, their role, and the fields of the role in
     order; `.` is the node's first named child, `$` the last, `-` for none, and `^field` is a field of the parent.

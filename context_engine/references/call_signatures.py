@@ -9,7 +9,7 @@ from context_engine.languages import SyntaxFile, SyntaxNode
 from context_engine.references.nodes import NO_NODE, get, has
 
 
-class Parameter(NamedTuple):
+class DeclaredParameter(NamedTuple):
     """A parameter: several names for `a, b int` in Go, and none for a pattern or in a list of types.
 
     `rest` is what it takes of the arguments that are left: "places" or "names"; "-" only divides the others.
@@ -60,15 +60,15 @@ class CallSignature(NamedTuple):
         return "takes its arguments in another order" if is_reordered else ""
 
 
-def read_parameters(file: SyntaxFile, function: SyntaxNode) -> list[Parameter]:
+def read_parameters(file: SyntaxFile, function: SyntaxNode) -> list[DeclaredParameter]:
     """Return the parameters of a function, without the object whose method it is where that is declared as one."""
     fields = file.role_fields(function, "function") or ()
     return read_parameter_list(file, get(function, *fields[2:3] or ("parameters",)))
 
 
-def read_parameter_list(file: SyntaxFile, listed: SyntaxNode) -> list[Parameter]:
+def read_parameter_list(file: SyntaxFile, listed: SyntaxNode) -> list[DeclaredParameter]:
     """Return the parameters in a list of them, or in a list of types."""
-    found: list[Parameter] = []
+    found: list[DeclaredParameter] = []
     has_bare = file.role_fields(listed, "parameter") == (".",)  # anything in the list is a parameter
     for node in listed.named_children:
         own = file.roles.get(node.type, {})
@@ -86,7 +86,7 @@ def read_parameter_list(file: SyntaxFile, listed: SyntaxNode) -> list[Parameter]
         if name[0] in ".@":
             names = list(filter(file.is_identifier, [get(node, name)]))
         is_optional = has(node, "=", "?") or (node.next_sibling or NO_NODE).type == "="
-        found.append(Parameter(node, names, get(node, written), is_optional, rest))
+        found.append(DeclaredParameter(node, names, get(node, written), is_optional, rest))
     return found
 
 

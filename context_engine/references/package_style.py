@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
 from context_engine.references.call_signatures import read_parameters
 from context_engine.references.module_styles import ModuleStyle, declared_package
 from context_engine.references.nodes import NO_NODE, get
 from context_engine.references.values import NamePlace, NameUsage, Value, Values
+
+if TYPE_CHECKING:
+    from context_engine.references.resolver import Resolver
 
 DOTTED_MAX = 12
 """Parts of a dotted name."""
@@ -34,6 +38,10 @@ class PackageStyle(ModuleStyle):
     libraries_give_own_types = True
     package_pattern = re.compile(rb"^package\s+([\w.]+)", re.MULTILINE)
 
+    def __init__(self, resolver: Resolver) -> None:
+        super().__init__(resolver)
+        self._counts: dict[NamePlace, tuple[int, int]] = {}
+
     # -- to be answered by each language --
 
     def package_of(self, file: SyntaxFile) -> str:
@@ -50,7 +58,14 @@ class PackageStyle(ModuleStyle):
 
     def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
         """Return how many arguments a function takes at least and at most."""
-        parameters = read_parameters(file, binding.statement)
+        place = NamePlace(file.path, binding.node.start_byte)
+        if place not in self._counts:
+            self._counts[place] = self.count_parameters(file, binding.statement)
+        return self._counts[place]
+
+    def count_parameters(self, file: SyntaxFile, function: SyntaxNode) -> tuple[int, int]:
+        """Return how many arguments a function that is written there takes at least and at most."""
+        parameters = read_parameters(file, function)
         fewest = sum(not (one.is_optional or one.rest) for one in parameters)
         return fewest, 1000 if any(one.rest for one in parameters) else len(parameters)
 

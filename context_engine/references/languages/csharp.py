@@ -53,10 +53,10 @@ class CSharpStyle(PackageStyle):
             return [], False
         return file.text(get(statement, "$")).partition("<")[0].split("."), False
 
-    def parameter_counts(self, file: SyntaxFile, binding: NameBinding) -> tuple[int, int]:
+    def count_parameters(self, file: SyntaxFile, function: SyntaxNode) -> tuple[int, int]:
         """Return how many arguments a method takes; the object of an extension method is not one of them."""
-        fewest, most = super().parameter_counts(file, binding)
-        return fewest - _is_this(file, get(binding.statement, "parameters", "@parameter")), most
+        fewest, most = super().count_parameters(file, function)
+        return fewest - _is_this(file, get(function, "parameters", "@parameter")), most
 
     def usage_at(self, file: SyntaxFile, offset: int) -> NameUsage | None:
         """Return how the name at an offset is used: as a type, a method or a value."""
