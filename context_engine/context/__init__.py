@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         RuleScope,
         Workspace,
     )
-    from context_engine.context.related_files import describe_affected_places, describe_mentions, find_partners
+    from context_engine.context.related_files import describe_mentions, describe_mentions_at, find_partners
     from context_engine.context.shown_lines import ShownLines, ShownLinesBySession
 
 __getattr__ = lazy_exports(__name__)

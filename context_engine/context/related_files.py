@@ -1,4 +1,4 @@
-"""Files that belong together by their names, and the reach of an edit: what uses its definitions, and their tests.
+"""Files that belong together by their names, and the lines that mention a definition, with its tests.
 
 >>> [name in list_partner_names("src/_auth.py")[0] for name in ("test_auth.py", "test__auth.py")]
 [True, True]
@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.context.project_knowledge import Workspace
 from context_engine.context.shown_lines import ShownLines
@@ -20,16 +20,18 @@ from context_engine.index import role_of
 from context_engine.model import Definition
 from context_engine.text import LineSpan, escape_line, format_count
 
+if TYPE_CHECKING:
+    from context_engine.references import NamedLine
+
 RELATED_MAX = 5
 """Related files of one file; nobody reads a longer list."""
 SYMBOLS_MAX = 3
-"""Changed definitions that are looked up; an edit of more is a rewrite of the file."""
-TESTS_MAX = 3
-USES_MAX = 5
+"""Definitions whose mentions are looked for; who reads or edits more at once has the whole file in view."""
+TESTS_MAX, PARTNERS_MAX = 3, 2
+"""Tests that name a definition, and further ones that are named after its file."""
+MENTIONS_MAX = 5
+"""Lines of all definitions together."""
 LINE_CHARS = 120
-FILES_MAX = 12
-"""Files whose uses of a name are resolved, which takes a few milliseconds each. Of a name in more files, the edit names
-some of the definitions that contain it."""
 
 _TEST_MARK = re.compile(r"^(?:tests?_|spec_)?(?P<stem>.+?)(?:[_.-](?:test|tests|spec|specs)|Tests?|Spec|TestCase)?$")
 _HISSING = ("s", "x", "z", "ch", "sh")
@@ -130,74 +132,65 @@ def merge_related(path: str, related: Iterable[RelatedFile], *, most: int = RELA
     return [RelatedFile(other, ", ".join(why)) for other, why in reasons.items()][:most]
 
 
-def describe_affected_places(path: str, changed: Sequence[LineSpan], workspace: Workspace) -> list[str]:
-    """Return a line for each changed definition that is used elsewhere, and one for the tests, as far as there are any.
-
-    `changed` are lines of the file as it is now. A file without an index, or that cannot be read, has no line.
-    """
-    try:
-        outline = workspace.symbols.outline(path)
-    except ContextEngineError:
-        return []
-    path, symbols = outline.path, [symbol for _, symbol in outline.symbols]
-    lines, tests = [], list(find_partners(path, workspace.symbols.files_named))
-    for symbol in find_changed_symbols(symbols, changed):
-        uses, used_by_tests = _find_uses(path, symbol, workspace)
-        tests += used_by_tests
-        if uses:
-            named = [f"{escape_line(file)}:{line}" for file, line in uses]
-            lines.append(f"`{symbol.qualified}` is used by {_join_some(named, USES_MAX)}")
-    if tests and not is_test(path):
-        lines.append(f"tests: {_join_some(list(dict.fromkeys(map(escape_line, tests))), TESTS_MAX)}")
-    return lines
-
-
 def describe_mentions(
-    symbol: str, path: str, own: LineSpan, workspace: Workspace, shown: ShownLines, most: int
-) -> list[str]:
-    """Return the lines of code that have a definition's name, as `rg` would, under a head that counts them.
+    path: str, names: Mapping[str, LineSpan], workspace: Workspace, shown: ShownLines
+) -> Iterator[str]:
+    """Yield what the next search for definitions of a file would find: their tests, then a few lines of each.
 
-    Without its `own` lines of its file and those that the client was `shown`; those of its file come first, of tests
-    last. Empty without such lines, and of a name that very many places have.
+    `names` have the lines that the client sees of each definition. The tests are those that name one, then those named
+    after the file. The lines have a name as `rg` finds it, under a head that counts them; those of the file come first.
+    Nothing that the client was `shown` is given, and what is taken is recorded there. A file without an index gives
+    nothing, nor does a name that very many places have.
     """
-    name = symbol.rpartition(".")[2]
     try:
-        lines = workspace.symbols.mentions(name) if name else []
-    except ContextEngineError:  # without an index
-        return []
+        lines = {name: _find_other_lines(name, path, own, workspace) for name, own in names.items() if name}
+    except ContextEngineError:
+        return
+    if not is_test(path):
+        partners = find_partners(path, workspace.symbols.files_named)
+        tests = [line for own in lines.values() for line in own if is_test(line.path)]
+        tests.sort(key=lambda line: line.path not in partners)
+        named = {(line.path, line.symbol): f"{line.path}:{line.begin} {line.symbol}" for line in reversed(tests)}
+        others = [other for other in partners if other not in {line.path for line in tests}]
+        chosen = [*[*named.values()][: -TESTS_MAX - 1 : -1], *others[:PARTNERS_MAX]]
+        if chosen and not shown.note_question(*chosen):
+            yield f"tests: {', '.join(escape_line(test).rstrip() for test in chosen)}"
+    for name, own in lines.items():
+        code = [line for line in own if not is_test(line.path)]
+        left = [line for line in code if not shown.includes(line.path, line.line, line.text)]
+        if left:
+            yield f"{format_count(len(left), 'other line')} with {escape_line(name.rpartition('.')[2])}:"
+        for line in left[: MENTIONS_MAX // len(lines)]:
+            shown.add(line.path, line.line, line.text)
+            yield f"{escape_line(line.path)}:{line.line}: {escape_line(line.text.strip()[:LINE_CHARS])}"
+
+
+def describe_mentions_at(
+    path: str, spans: Sequence[LineSpan], workspace: Workspace, shown: ShownLines
+) -> Iterator[str]:
+    """Yield the mentions of the definitions at some lines of a file; of a file that cannot be read none."""
+    try:
+        outline = workspace.symbols.outline(path, details=False)
+    except ContextEngineError:
+        return
+    found = find_symbols_at([symbol for _, symbol in outline.symbols], spans)
+    yield from describe_mentions(outline.path, {one.qualified: one.span for one in found}, workspace, shown)
+
+
+def _find_other_lines(name: str, path: str, own: LineSpan, workspace: Workspace) -> list[NamedLine]:
+    """Return the lines with the last part of a name, but its `own` in a file: those of the file first."""
+    lines = workspace.symbols.mentions(name.rpartition(".")[2])
     lines = [line for line in lines if line.path != path or not own.first <= line.line <= own.last]
-    lines = [line for line in lines if not shown.includes(line.path, line.line, line.text)]
-    lines.sort(key=lambda line: (line.path != path, is_test(line.path)))
-    found = [f"{escape_line(line.path)}:{line.line}: {escape_line(line.text.strip()[:LINE_CHARS])}" for line in lines]
-    head = f"{format_count(len(found), 'other line')} with {escape_line(name)}:"
-    return [head, *found[:most]] if found else []
+    return sorted(lines, key=lambda line: (line.path != path, not line.symbol))
 
 
-def _join_some(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
-
-
-def find_changed_symbols(symbols: Sequence[Definition], changed: Sequence[LineSpan]) -> list[Definition]:
-    """Return the smallest definition around the first line of each change, each once, in order of the changes."""
+def find_symbols_at(symbols: Sequence[Definition], spans: Sequence[LineSpan]) -> list[Definition]:
+    """Return the smallest definition around each span, or those inside of it, each once; none where they are many."""
     found: dict[str, Definition] = {}
-    for span in changed:
-        around = [symbol for symbol in symbols if symbol.kind != "section" and symbol.span.contains(span)]
-        inside = [symbol for symbol in symbols if symbol.kind != "section" and span.contains(symbol.span)]
+    code = [symbol for symbol in symbols if symbol.kind != "section"]
+    for span in spans:
+        around = [symbol for symbol in code if symbol.span.contains(span)]
+        inside = [symbol for symbol in code if span.contains(symbol.span)]
         for symbol in [min(around, key=lambda symbol: symbol.span.lines)] if around else inside:
             found.setdefault(symbol.qualified, symbol)
-    return list(found.values())[:SYMBOLS_MAX]
-
-
-def _find_uses(path: str, symbol: Definition, workspace: Workspace) -> tuple[list[tuple[str, int]], list[str]]:
-    """Return the places that use a definition, and the tests that mention it; nothing without an index."""
-    try:
-        neighbors = workspace.symbols.neighbors(path, symbol.span)
-    except ContextEngineError:
-        return [], []
-    tests = [one.path for one in neighbors if one.relation == "tests it"]
-    uses = [(one.path, one.line) for one in neighbors if one.relation == "uses it"]
-    exact = workspace.symbols.list_uses(path, symbol.name, symbol.span.first, files_max=FILES_MAX) if uses else None
-    if exact is not None:
-        uses = [(file, line) for file, line in exact if not is_test(file)]
-    return uses, tests
+    return list(found.values()) if len(found) <= SYMBOLS_MAX else []

@@ -61,7 +61,7 @@ class HookResponder:
                     self._shown.forget(event.session, str(engine.root))
                 return describe_repository(event.client, engine)
             case hook_events.SEARCH:
-                return describe_matches(event, engine)
+                return describe_matches(event, engine, shown)
             case hook_events.READ:
                 if event.path:  # what the client has read need not be given again
                     lines = (event.first, event.last) if event.last else (None, None)
@@ -69,7 +69,7 @@ class HookResponder:
                     shown.add(file.path, file.span.first, file.text)
                 with self._lock:
                     prompt = self._prompts.get(event.session, "")
-                return describe_read(event, engine, prompt)
+                return describe_read(event, engine, prompt, shown)
             case hook_events.EDIT:
-                return describe_edit(event, engine)
+                return describe_edit(event, engine, shown)
         return ""

@@ -12,7 +12,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import dropwhile
+from itertools import chain, dropwhile
 
 from context_engine.context import (
     QUOTED_FROM_REPOSITORY,
@@ -20,7 +20,6 @@ from context_engine.context import (
     Workspace,
     count_beginning,
     describe_mentions,
-    find_partners,
 )
 from context_engine.model import Answer, Chunk, Query
 from context_engine.search import Question
@@ -29,7 +28,7 @@ from context_engine.tools import fence_for
 
 TOKENS_MAX, CODE_TOKENS, OUTLINE_TOKENS, POINTERS_TOKENS = 900, 500, 180, 250
 """Of what is given, of the code and the outline in it, and of what is given without code."""
-PLACES_MAX, TESTS_MAX, MENTIONS_MAX = 3, 2, 6
+PLACES_MAX = 3
 CHANCE_MIN = 0.15
 """Of a place that is named. Agents had no use for what is less likely (evals/agents, evals/injection)."""
 SHOWN_KINDS = frozenset(("function", "method", "class", "constructor", "interface", "struct", "trait", "macro"))
@@ -105,14 +104,12 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
     if answer.probability < PROBABILITY_MIN:
         return limit_lines(head, [*also, *about], POINTERS_TOKENS) or head
     head += f"\n{_quote(first, place, workspace, shown)}"
-    mentions = describe_mentions(first.symbol, first.path, place, workspace, shown, MENTIONS_MAX)
-    return limit_lines(head, [*also, *about, *mentions], TOKENS_MAX) or head
+    mentions = describe_mentions(first.path, {first.symbol: place}, workspace, shown)
+    return limit_lines(head, chain(also, mentions, about), TOKENS_MAX) or head
 
 
 def _describe_file(chunk: Chunk, workspace: Workspace) -> Iterator[str]:
-    """Yield what else the file of a chunk defines, as far as there is room, and its tests."""
-    if tests := find_partners(chunk.path, workspace.symbols.files_named):
-        yield f"tests: {', '.join(map(escape_line, tests[:TESTS_MAX]))}"
+    """Yield what else the file of a chunk defines, as far as there is room."""
     outline = workspace.symbols.outline(chunk.path, details=False)
     names = [f"{escape_line(one.name)} {one.span.first}" for _, one in outline.symbols if one.kind in SHOWN_KINDS]
     if len(names) > 1:

@@ -2,20 +2,21 @@
 
 At the start: that ctx is here, how the repository is checked, and its rules. After a search: where the
 name is defined, and the symbols around the matches. After the read of a long file: the lines that matter for the
-prompt. After an edit: who uses what was changed, and the tests.
+prompt. After the read of a definition or an edit: the other lines with its name, and its tests.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.context import (
     QUOTED_FROM_REPOSITORY,
-    describe_affected_places,
+    ShownLines,
+    describe_mentions_at,
     find_commands,
     find_symbol_at,
 )
@@ -55,7 +56,7 @@ USE = (
     "To find code, ask the tools of ctx (in a shell: ctx search 'QUESTION', ctx symbol NAME) before you search by hand."
 )
 
-_MATCH = re.compile(r"^(?:(?P<path>[^\n:]{1,400}):)?(?P<line>\d{1,7}):", re.MULTILINE)
+_MATCH = re.compile(r"^(?:(?P<path>[^\n:]{1,400}):)?(?P<line>\d{1,7}):(?P<text>.*)", re.MULTILINE)
 _IDENTIFIER = re.compile(r"(?:\\b|\^|class |def |func |fn |function )*(?P<name>[A-Za-z_]\w{2,80})(?:\\b|\\?\(|\$)*")
 
 
@@ -83,32 +84,33 @@ def _list_rules(client: str, engine: Engine) -> Iterator[str]:
         yield f"{head}- {escape_line(entry.place)} says: \u201c{escape_line(text)}\u201d"
 
 
-def describe_matches(event: HookEvent, engine: Engine) -> str:
-    """Return where a searched name is defined, and the symbols around the matching lines."""
+def describe_matches(event: HookEvent, engine: Engine, shown: ShownLines) -> str:
+    """Return where a searched name is defined, and the symbols around the matching lines, now recorded as shown."""
     lines = []
     if named := _IDENTIFIER.fullmatch(event.pattern.strip()):  # the pattern looks for one name
         for definition in engine.symbols.find(named["name"], limit=DEFINITIONS_MAX).definitions:
             if definition.name == named["name"]:
                 place = f"{escape_line(definition.path)}:{definition.span.first}-{definition.span.last}"
                 lines.append(f"defined: {place} {definition.kind} {definition.qualified}")
-    matches: dict[str, list[int]] = {}
+    matches: dict[str, dict[int, str]] = {}
     for match in _MATCH.finditer(event.output):
         path = join_folder(match["path"] or event.path, event)
         if path and (path in matches or len(matches) < MATCHED_FILES_MAX):
-            matches.setdefault(path, []).append(int(match["line"]))
-    symbols = [text for path, numbers in matches.items() for text in _name_symbols(path, numbers, engine)]
+            matches.setdefault(path, {})[int(match["line"])] = match["text"]
+    symbols = [text for path, found in matches.items() for text in _name_symbols(path, found, engine, shown)]
     return limit_lines("ctx on these matches:", [*lines, *symbols[:SYMBOLS_MAX]], TOKENS_MAX)
 
 
-def describe_read(event: HookEvent, engine: Engine, prompt: str) -> str:
-    """Return which lines of a long file most likely matter for the prompt of the session."""
-    if not prompt or not event.path:
+def describe_read(event: HookEvent, engine: Engine, prompt: str, shown: ShownLines) -> str:
+    """Return which lines of a long file most likely matter for the prompt of the session; of a part, its mentions."""
+    if not event.path:
         return ""
-    outline = engine.symbols.outline(join_folder(event.path, event))
+    outline = engine.symbols.outline(join_folder(event.path, event), details=False)
     path, lines = outline.path, outline.lines
-    read = event.last - event.first + 1 if event.last else lines
-    if lines < LONG_FILE_LINES or read < READ_SHARE_MIN * lines:
-        return ""
+    read = LineSpan(event.first, event.last) if event.last else LineSpan(1, lines)
+    if not prompt or lines < LONG_FILE_LINES or read.lines < READ_SHARE_MIN * lines:
+        mentions = describe_mentions_at(path, [read], engine, shown)
+        return limit_lines(f"ctx on these lines of {escape_line(path)}:", mentions, TOKENS_MAX)
     answer = engine.search.find(Query(prompt, PLACES_MAX * 4, chunks_per_file=PLACES_MAX, files_max=4))
     likely = [hit.chunk for hit in answer.hits if hit.chunk.path == path and hit.chance >= CHANCE_MIN][:PLACES_MAX]
     matter = sum(chunk.span.lines for chunk in likely)
@@ -119,12 +121,12 @@ def describe_read(event: HookEvent, engine: Engine, prompt: str) -> str:
     return limit_lines(f"ctx: for this request most likely {of_all} matter:", places, TOKENS_MAX)
 
 
-def describe_edit(event: HookEvent, engine: Engine) -> str:
-    """Return what else uses the definitions that an edit changed, and the tests of the file."""
+def describe_edit(event: HookEvent, engine: Engine, shown: ShownLines) -> str:
+    """Return the other lines with the names of the definitions that an edit changed, and their tests."""
     if not event.path:
         return ""
     file = engine.files.read(join_folder(event.path, event))
-    lines = describe_affected_places(file.path, find_written_lines(file.text, event.written), engine)
+    lines = describe_mentions_at(file.path, find_written_lines(file.text, event.written), engine, shown)
     return limit_lines(f"ctx on this edit of {escape_line(file.path)}:", lines, TOKENS_MAX)
 
 
@@ -142,7 +144,7 @@ def find_written_lines(text: str, written: str) -> list[LineSpan]:
     return [LineSpan(first, first + stripped.count("\n"))]
 
 
-def _name_symbols(path: str, numbers: Sequence[int], engine: Engine) -> Iterator[str]:
+def _name_symbols(path: str, found: Mapping[int, str], engine: Engine, shown: ShownLines) -> Iterator[str]:
     """Yield each symbol of a file that contains some of the lines."""
     try:
         outline = engine.symbols.outline(path)
@@ -151,7 +153,8 @@ def _name_symbols(path: str, numbers: Sequence[int], engine: Engine) -> Iterator
     symbols = [symbol for _, symbol in outline.symbols]
     spans = {symbol.qualified: symbol.span for symbol in symbols}
     by_symbol: dict[str, list[int]] = {}
-    for number in numbers:
+    for number, text in found.items():
+        shown.add(outline.path, number, text)
         around = find_symbol_at(LineSpan(number, number), symbols)
         if around and spans[around].contains(LineSpan(number, number)):
             by_symbol.setdefault(around, []).append(number)

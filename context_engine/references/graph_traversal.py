@@ -315,11 +315,16 @@ class Neighbor(NamedTuple):
 
 
 class NamedLine(NamedTuple):
-    """A line that has a name."""
+    """A line that has a name, and the smallest definition of another name around it: its name, and where it begins.
+
+    Without one `symbol` is empty, and `begin` the line itself.
+    """
 
     path: str
     line: int
     text: str
+    symbol: str
+    begin: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,18 +381,17 @@ class NeighborFinder:
 
     def _find_callers(self, name: str, path: str, span: LineSpan) -> list[Neighbor]:
         found = set()
-        for where, number, _ in self.list_mentions(name):
-            symbols = self.outline(self.graph.snapshot.by_path[where]).symbols
-            around = [symbol for symbol in symbols if symbol.first <= number <= symbol.last]
-            around = [symbol for symbol in around if symbol.kind != "section" and symbol.name != name]
-            if around and not (where == path and span.first <= number <= span.last):
-                nearest = min(around, key=lambda symbol: symbol.last - symbol.first)
-                relation: Relation = "tests it" if role_of(where, "code") == "test" else "uses it"
-                found.add(self._neighbor(where, nearest.line, relation))
+        for line in self.list_mentions(name):
+            if line.symbol and not (line.path == path and span.first <= line.line <= span.last):
+                relation: Relation = "tests it" if role_of(line.path, "code") == "test" else "uses it"
+                found.add(self._neighbor(line.path, line.begin, relation))
         return sorted(one for one in found if one.text)
 
     def list_mentions(self, name: str) -> list[NamedLine]:
-        """Return the lines of code that have a name as a word, by file; none of a name that very many chunks have."""
+        """Return the lines of code that have a name as a word and do not import it, by file.
+
+        None of a name that very many chunks have.
+        """
         term = (expand_words([name.lstrip("#")])[0][-1:] or [compound_term(name)])[0]
         snapshot = self.graph.snapshot
         kinds = snapshot.chunk_column("kind")
@@ -399,11 +403,17 @@ class NeighborFinder:
         first, last = snapshot.chunk_column("first"), snapshot.chunk_column("last")
         found = set()
         for chunk in chunks:
-            path = snapshot.paths[int(snapshot.chunk_file[chunk])]
-            lines = self.lines(path)[: int(last[chunk])]
+            file = int(snapshot.chunk_file[chunk])
+            path, outline = snapshot.paths[file], self.outline(file)
+            lines = [] if is_sensitive(path) else self.lines(path)[: int(last[chunk])]
+            imports = {line for _, line in outline.imports}
             for number in range(int(first[chunk]), len(lines) + 1):
-                if _mentions(lines[number - 1], name) and not is_sensitive(path):
-                    found.add(NamedLine(path, number, lines[number - 1]))
+                if number not in imports and _mentions(lines[number - 1], name):
+                    around = (one for one in outline.symbols if one.kind != "section" and one.name != name)
+                    around = [symbol for symbol in around if symbol.first <= number <= symbol.last]
+                    nearest = min(around, key=lambda symbol: symbol.last - symbol.first, default=None)
+                    place = (nearest.name, nearest.line) if nearest else ("", number)
+                    found.add(NamedLine(path, number, lines[number - 1], *place))
         return sorted(found)
 
     def _neighbor(self, path: str, line: int, relation: Relation) -> Neighbor:

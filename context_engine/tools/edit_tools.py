@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.context import describe_affected_places
+from context_engine.context import describe_mentions_at
 from context_engine.edit import AnyEdit, Fuzzy, LineEdit, Placement, content_of
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.secrets import redact_diff, redact_file
@@ -85,9 +85,10 @@ def edit_file(
     receipt = engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
     if dry_run:
         return Reply(_preview(receipt, engine.settings.result_chars_max, as_json=call.structured))
-    affected: list[str] = []  # what else uses the changed definitions, and their tests
+    affected: list[str] = []  # other lines with the names of the changed definitions, and their tests
     for file in receipt.files[:FILES_FOLLOWED_MAX] if receipt.undo_id else ():
-        affected += describe_affected_places(file.path, [place.now for place in file.planned.placements], engine)
+        spans = [place.now for place in file.planned.placements]
+        affected += describe_mentions_at(file.path, spans, engine, call.shown)
     if call.structured:
         return Reply(compact_json(_edited_fields(receipt) | drop_empty({"affected": affected})))
     undo, rows = _undo(receipt), [(file.path, _places(file), _sha(file), file.syntax) for file in receipt.files]

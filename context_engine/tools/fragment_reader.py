@@ -65,7 +65,6 @@ ADVISED_MAX = 5
 """Words with suggestions: similar names for more would not fit, and take long in a file with ten thousand symbols."""
 LINES_NAMED_MAX = 10
 """Lines listed for one word; the others are counted."""
-MENTIONS_MAX = 5
 TREE_DEPTH, TREE_ITEMS_MAX = 2, 200
 """A folder is shown as `list_directory` shows it by default."""
 
@@ -233,15 +232,12 @@ class FragmentReader:
             for fragment in row["fragments"]:
                 self._call.shown.add(row["path"], int(fragment["lines"].partition("-")[0]), fragment["text"])
 
-    def _list_mentions(self, taken: FragmentSelection) -> list[str]:
-        """Return what the next search for the first definition that is shown would find."""
-        for fragment in taken.fragments:
-            for place in fragment.places:
-                if place.kind == "symbol":
-                    path = self._files[place.file].file.path
-                    known = (self._engine, self._call.shown, MENTIONS_MAX)
-                    return describe_mentions(place.word, path, place.span, *known)
-        return []
+    def _list_mentions(self, taken: FragmentSelection) -> Iterator[str]:
+        """Yield what the next search for the first definition that is shown would find."""
+        named = [place for one in taken.fragments for place in one.places if place.kind == "symbol"]
+        for place in named[:1]:
+            path = self._files[place.file].file.path
+            yield from describe_mentions(path, {place.word: place.span}, self._engine, self._call.shown)
 
     def _rows(self, taken: FragmentSelection, bodies: Sequence[FragmentBody]) -> list[dict[str, Any]]:
         """Return each file with its fragments."""

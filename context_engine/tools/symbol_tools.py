@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
+from context_engine.context import describe_mentions
 from context_engine.errors import InvalidArgument
 from context_engine.text import compact_json, drop_empty, escape_line, format_count
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
@@ -64,7 +65,12 @@ def symbols(
         engine.search.hurry(name)
     if relation == "definition":
         found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
-        return _list_definitions(found).write(chars_max, as_json=as_json)
+        reply = _list_definitions(found).write(chars_max, as_json=as_json)
+        if as_json or len(found.definitions) != 1:
+            return reply
+        (only,) = found.definitions
+        mentions = describe_mentions(only.path, {only.qualified: only.span}, engine, call.shown)
+        return Reply("\n".join([reply.text, *mentions]))
     target = path if relation in OF_FILES or not is_named else name
     traced = engine.symbols.trace(
         target or name,

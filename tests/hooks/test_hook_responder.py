@@ -80,7 +80,7 @@ def test_a_prompt_is_told_the_lines_elsewhere_that_have_the_name_of_its_place(sh
 
 def test_a_prompt_is_told_what_else_the_file_defines_and_its_tests(shop: Engine) -> None:
     lines = HookResponder().answer(shop, prompt(shop, QUESTION)).split("\n")
-    assert "tests: tests/test_pool.py" in lines
+    assert "tests: tests/test_pool.py:4 test_a_connection_is_released" in lines, "it names the class"
     assert "src/pool.py defines: ConnectionPool 6, acquire_connection 9, release_connection 13" in lines
 
 
@@ -225,13 +225,26 @@ def test_the_read_of_a_long_file_is_told_which_lines_matter_for_the_prompt(shop:
     assert HookResponder().answer(shop, after(shop, "read", path="src/long.py")) == ""
 
 
-def test_an_edit_is_told_who_uses_what_changed_and_the_tests(shop: Engine) -> None:
+def test_an_edit_is_told_the_other_lines_with_the_name_of_what_changed_and_the_tests(shop: Engine) -> None:
     written = "    def release_connection(self, connection):"
     text = HookResponder().answer(shop, after(shop, "edit", path=os.fspath(shop.root / "src/pool.py"), written=written))
-    assert "tests: tests/test_pool.py" in text
+    assert "tests: tests/test_pool.py:4 test_a_connection_is_released" in text
     written = "    def acquire_connection(self, timeout):"
     text = HookResponder().answer(shop, after(shop, "edit", path="src/pool.py", written=written))
-    assert "`ConnectionPool.acquire_connection` is used by src/app.py:6" in text
+    assert "1 other line with acquire_connection:\nsrc/app.py:6: pool.acquire_connection(3)" in text
+
+
+def test_the_read_of_a_definition_is_told_the_other_lines_with_its_name_that_the_client_has_not_seen(
+    shop: Engine,
+) -> None:
+    read = after(shop, "read", path="src/pool.py", first=9, last=11)
+    assert "src/app.py:6: pool.acquire_connection(3)" in HookResponder().answer(shop, read)
+    responder = HookResponder()
+    found = after(shop, "search", pattern="pool.a", output="src/app.py:6:    pool.acquire_connection(3)\n")
+    responder.answer(shop, found)
+    text = responder.answer(shop, read)
+    assert "tests: tests/test_pool.py" in text and "app.py" not in text
+    assert responder.answer(shop, read) == ""
 
 
 def test_an_edit_that_touches_nothing_else_gets_nothing(shop: Engine) -> None:

@@ -98,7 +98,7 @@ class StandIn:
     store_warning: str = ""
 
     def __post_init__(self) -> None:
-        self.symbols = Named(self, find=self.find_symbol)
+        self.symbols = Named(self, find=self.find_symbol, mentions=lambda _: [], files_named=lambda *_: ())
         self.search = Named(self, find=self.search_for, hurry=lambda _: True)
         self.index = self.files = self.edits = self.memory = self
         self.git = Git("/no/such/folder")

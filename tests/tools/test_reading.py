@@ -380,8 +380,10 @@ def test_a_definition_is_followed_by_the_other_lines_that_have_its_name_once(tmp
     with indexed(tree(tmp_path / "w", files)) as engine:
         call = Call()
         reply = tools.call(engine, "read", {"items": ["pool.py#drain"]}, call).text
-        assert reply.endswith("2 other lines with drain:\napp.py:1: from pool import drain\napp.py:4: drain(None)")
-        tools.call(engine, "read", {"items": ["app.py"]}, call)
+        assert reply.endswith("1 other line with drain:\napp.py:4: drain(None)"), "but no line that imports it"
+        assert "other line" not in tools.call(engine, "symbols", {"name": "drain"}, call).text
+        assert "app.py:4: drain(None)" in tools.call(engine, "symbols", {"name": "drain"}, Call()).text
+        tools.call(engine, "read", {"items": ["app.py"]}, call := Call())
         assert "other line" not in tools.call(engine, "read", {"items": ["pool.py#drain"]}, call).text
 
 
