@@ -12,7 +12,7 @@ from context_engine.cli import record_commands as records
 from context_engine.cli import reply_views as views
 from context_engine.cli import shell_completion
 from context_engine.cli.common_options import WorkspaceName, Yes
-from context_engine.cli.tool_commands import ToolCommand
+from context_engine.cli.tool_commands import ToolCommand, show_reply
 
 LIMIT, TAGS = {"limit": "-n --limit"}, {"tags": "--tag"}
 PLAN = {"plan_id": shell_completion.complete_plans}
@@ -58,13 +58,13 @@ QUERIES: Mapping[str, ToolCommand] = {
             "targets": _argument(list[str], ..., "A file, path:10-40 for its lines, path#name for a definition."),
         },
         prepare=queries.name_items,
+        show=show_reply,
     ),
     "symbol": ToolCommand(
         tool="symbols",
         words=("name",),
         options={"kind": "", "path": "", **LIMIT},
-        show=views.show_definitions,
-        shows_json=True,
+        show=show_reply,
         nothing="looked up",
     ),
     "trace": ToolCommand(
@@ -73,6 +73,7 @@ QUERIES: Mapping[str, ToolCommand] = {
         own={"target": _argument(str, ..., "A symbol, or the path of a file.")},
         defaults={"relation": "callers", "limit": 100},
         prepare=queries.find_target,
+        show=show_reply,
         nothing="followed",
     ),
     "why": ToolCommand(tool="explain", words=("target",), show=views.show_explanation, shows_json=True),

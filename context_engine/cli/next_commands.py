@@ -35,9 +35,6 @@ TERMINAL_HINTS = (
 )
 """Code, part of the message, and the hint of the terminal, with the error's details."""
 PHRASES = {
-    "… there is more: ask for one of the steps above.": "there is more: raise -n, or lower --depth",
-    "a search for the name lists": "--possible lists",
-    "… there are more: raise limit": "there are more: raise -n",
     "type all": "--type all",
     "status all shows": "--status all shows",
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine import tools
 from context_engine.cli.command_runner import FAILED, INTERRUPTED
-from context_engine.cli.tool_commands import QueryPlace, ToolCommand, Values, build_dispatcher
+from context_engine.cli.tool_commands import QueryPlace, ToolCommand, Values, build_dispatcher, show_reply
 from context_engine.cli.workspace_commands import index_missing, open_workspace
 from context_engine.errors import Cancelled, ContextEngineError, InvalidArgument
 
@@ -33,8 +34,12 @@ class SearchCommand(ToolCommand):
         """Search, after indexing if there is no index."""
         if not "".join(values["query"]).strip():
             raise InvalidArgument("the question is empty", suggestion="For example: `ctx search where is the retry`.")
+        command, is_plain = self, values["format"] == "text" and not (values["only_paths"] or values["why"])
+        if is_plain and not place.screen.out.is_terminal:  # an agent reads it
+            command = replace(self, show=show_reply, shows_json=False)
         if not values["workspace"]:
-            return super().run(place, values)
+            _note_folder(values["query"], place)
+            return ToolCommand.run(command, place, values)
         with open_workspace(values["workspace"]) as engines:
             try:
                 index_missing(engines)
@@ -42,7 +47,17 @@ class SearchCommand(ToolCommand):
                 place.screen.warn("interrupted", "nothing searched; ctx workspace update goes on from there")
                 return INTERRUPTED
             everywhere = replace(place, open=lambda: nullcontext(engines))
-            return ToolCommand.run(replace(self, nothing=""), everywhere, values)
+            return ToolCommand.run(replace(command, nothing=""), everywhere, values)
+
+
+def _note_folder(query: Sequence[str], place: QueryPlace) -> None:
+    """Note that a folder at the end of a question, where grep takes one, is a word of it."""
+    *words, last = " ".join(query).split()
+    if words and "/" in last and (place.folder / last).is_dir():
+        other = f"`ctx -C {shlex.quote(last)} search ...`"
+        if not last.startswith(("/", "..")):
+            other = f"--include {shlex.quote(last.rstrip('/') + '/')}"
+        place.screen.note(f"{last} is a word of the question; {other} searches only there")
 
 
 def ask_for_lines(_: Engine, __: Path, values: Values) -> Values:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -97,12 +96,6 @@ def show_hits(shown: ShownReply) -> int:
             line, text = tools.find_best_line(hit, query)
             column = f"{len(text) - len(text.lstrip()) + 1}:" if values["format"] == "vimgrep" else ""
             screen.out.show((hit["file"], "cyan"), ":", (str(line), "green"), f":{column}", text.rstrip())
-    *words, last = query.split()
-    if words and "/" in last and (shown.place.folder / last).is_dir():  # as grep takes one
-        other = f"`ctx -C {shlex.quote(last)} search ...`"
-        if not last.startswith(("/", "..")):
-            other = f"--include {shlex.quote(last.rstrip('/') + '/')}"
-        screen.note(f"{last} is a word of the question; {other} searches only there")
     if not hits:
         reason = row.get("reason", "")
         tags = f" Tags that exist: {', '.join(row['near_tags'])}." if row.get("near_tags") else ""
@@ -113,7 +106,8 @@ def show_hits(shown: ShownReply) -> int:
     for label in ("weak", "vectors"):
         if row.get(label):
             screen.warn(label, row[label])
-    note_freshness(row["freshness"], screen)
+    if row["freshness"] != "fresh":
+        screen.note(row["freshness"])
     return exit_code_of(row)
 
 
@@ -138,34 +132,6 @@ def _show_hit(hit: Mapping[str, Any], screen: Screen, *, is_first: bool, why: bo
 
     language, first = Syntax.guess_lexer(hit["path"]), int(hit["lines"].partition("-")[0])
     screen.out.render(Syntax(text, language, line_numbers=True, start_line=first, theme="ansi_dark", word_wrap=False))
-
-
-def show_definitions(shown: ShownReply) -> int:
-    """Show a line `path:first-last  kind name` for each definition, its signature and its first doc line below."""
-    row, screen, name = shown.row, shown.screen, shown.values["name"]
-    for definition in row["definitions"]:
-        lines = (":", (str(definition["lines"]), "green"), f"  {definition['kind']} ")
-        screen.out.show((definition["path"], "bold cyan"), *lines, (definition["name"], "bold"))
-        for detail, style in ((definition.get("signature"), ""), (definition.get("doc"), "dim")):
-            if detail:
-                screen.out.show((f"    {detail}", style))
-    if not row["definitions"]:
-        near = row.get("near", ())
-        step = f"`ctx search {name}` looks in the text"
-        if near:
-            step = f"did you mean {', '.join(near[:-1])}{' or ' if near[1:] else ''}{near[-1]}?"
-        screen.warn("nothing found", f"nothing is defined as {name!r}; {step}")
-    if len(row["definitions"]) < row["total"]:
-        screen.note(describe_rest(len(row["definitions"]), row["total"], ROWS_MAX))
-    else:
-        note_freshness(row["freshness"], screen)
-    return exit_code_of(row)
-
-
-def note_freshness(freshness: str, screen: Screen) -> None:
-    """Note that the index is not fresh."""
-    if freshness != "fresh":
-        screen.note(str(freshness))
 
 
 def show_explanation(shown: ShownReply) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -68,12 +68,25 @@ class ShownReply:
         return self.place.screen
 
 
+def show_reply(shown: ShownReply) -> int:
+    """Print the text of a tool as an agent gets it; return 1 if it lists nothing, or says what is missing.
+
+    On a terminal the places at the beginnings of its lines are colored.
+    """
+    out, end = shown.screen.out, shown.text.rstrip("\n").rpartition("\n")[2]
+    for line in shown.text.split("\n"):
+        path, _, rest = line.partition(":")
+        span, blank, what = rest.partition(" ")
+        if out.is_terminal and span.replace("-", "").isdigit():
+            out.show((path, "bold cyan"), ":", (span, "green"), f"{blank}{what}")
+        else:
+            out.write(line)
+    return NOTHING_FOUND if shown.text.startswith("0 ") or end.startswith(("not found: ", "not read: ")) else 0
+
+
 def show_text(shown: ShownReply) -> int:
-    """Print the text of a tool in the words of the terminal; return 1 if it lists nothing, or says what is missing."""
-    text = shown.text.rstrip("\n")
-    shown.screen.out.write(name_commands(text))
-    is_missing = text.startswith("0 ") or text.rpartition("\n")[2].startswith(("not found: ", "not read: "))
-    return NOTHING_FOUND if is_missing else 0
+    """Print the text of a tool that quotes no code in the words of the terminal; return as `show_reply`."""
+    return show_reply(replace(shown, text=name_commands(shown.text)))
 
 
 @dataclass(frozen=True, slots=True)

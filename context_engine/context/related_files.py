@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from context_engine.context.project_knowledge import Workspace
 from context_engine.context.shown_lines import ShownLines
@@ -19,9 +19,6 @@ from context_engine.errors import ContextEngineError
 from context_engine.index import role_of
 from context_engine.model import Definition
 from context_engine.text import LineSpan, escape_line, format_count
-
-if TYPE_CHECKING:
-    from context_engine.references import NamedLine
 
 RELATED_MAX = 5
 """Related files of one file; nobody reads a longer list."""
@@ -142,10 +139,14 @@ def describe_mentions(
     Nothing that the client was `shown` is given, and what is taken is recorded there. A file without an index gives
     nothing, nor does a name that very many places have.
     """
-    try:
-        lines = {name: _find_other_lines(name, path, own, workspace) for name, own in names.items() if name}
-    except ContextEngineError:
-        return
+    lines = {}
+    for name, own in names.items():
+        try:
+            found = workspace.symbols.mentions(name.rpartition(".")[2]) if name else []
+        except ContextEngineError:
+            return
+        others = [line for line in found if line.path != path or not own.first <= line.line <= own.last]
+        lines[name] = sorted(others, key=lambda line: (line.path != path, not line.symbol))
     if not is_test(path):
         partners = find_partners(path, workspace.symbols.files_named)
         tests = [line for own in lines.values() for line in own if is_test(line.path)]
@@ -175,13 +176,6 @@ def describe_mentions_at(
         return
     found = find_symbols_at([symbol for _, symbol in outline.symbols], spans)
     yield from describe_mentions(outline.path, {one.qualified: one.span for one in found}, workspace, shown)
-
-
-def _find_other_lines(name: str, path: str, own: LineSpan, workspace: Workspace) -> list[NamedLine]:
-    """Return the lines with the last part of a name, but its `own` in a file: those of the file first."""
-    lines = workspace.symbols.mentions(name.rpartition(".")[2])
-    lines = [line for line in lines if line.path != path or not own.first <= line.line <= own.last]
-    return sorted(lines, key=lambda line: (line.path != path, not line.symbol))
 
 
 def find_symbols_at(symbols: Sequence[Definition], spans: Sequence[LineSpan]) -> list[Definition]:

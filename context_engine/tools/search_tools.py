@@ -141,10 +141,8 @@ def search_code(
 def _format_places(answer: "Answer", rows: Sequence[_Row], more: Sequence[_Row], notes: Mapping[str, Any]) -> str:
     """Format the places with their code by file, then a line for each other file, then what to know of the answer."""
     places = [place for row, below in _join_files(rows, more) for place in (row, *below) if not _is_named(place)]
-    named = filter(_is_named, rows)
-    return "\n".join(
-        [join_headline(answer.engine, answer.freshness), *map(_format_row, (*places, *named)), *note_lines(notes)]
-    )
+    head = join_headline("" if rows else "0 places", answer.engine, answer.freshness)
+    return "\n".join([head, *map(_format_row, (*places, *filter(_is_named, rows))), *note_lines(notes)])
 
 
 def _join_files(rows: Sequence[_Row], more: Sequence[_Row]) -> list[tuple[_Row, list[_Row]]]:

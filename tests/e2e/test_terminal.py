@@ -37,13 +37,35 @@ def test_the_version_comes_at_once() -> None:
 def test_the_first_search_indexes_and_says_so(repository: Path) -> None:
     found = ctx("search", "where are passwords hashed", cwd=repository)
     assert found.returncode == 0, found.stderr
-    assert found.stdout.startswith("till/auth.py:")
+    assert found.stdout.split("\n")[1].startswith("@@ till/auth.py:")
     assert "def hash_password" in found.stdout
     assert "\x1b[" not in found.stdout
     assert "no index" in found.stderr
     again = ctx("search", "where are passwords hashed", cwd=repository / "till")
     assert again.stdout == found.stdout
     assert "no index" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "tool", "arguments"),
+    [
+        ("search where are passwords hashed", "search_code", {"query": "where are passwords hashed"}),
+        ("search zyxwvut", "search_code", {"query": "zyxwvut"}),
+        ("symbol hash_password", "symbols", {"name": "hash_password"}),
+        ("symbol absent_name", "symbols", {"name": "absent_name"}),
+        ("trace read_file", "symbols", {"name": "read_file", "relation": "callers"}),
+        ("read till/files.py till/auth.py#login absent.py", "read", {"items": ["till/files.py", "till/auth.py#login", "absent.py"]}),
+    ],
+)  # fmt: skip
+def test_a_pipe_gets_what_the_tool_replies(
+    repository: Path, words: str, tool: str, arguments: dict[str, object]
+) -> None:
+    (repository / "till/files.py").write_text("def read_file(path): ...\n\n\nlist_plans = read_file, read_file(1)\n")
+    ctx("index", cwd=repository)
+    replied = ctx("call", tool, json.dumps(arguments), cwd=repository).stdout
+    piped = ctx(*words.split(), cwd=repository)
+    assert piped.stdout == replied
+    assert piped.returncode == ("absent" in words or "zyxwvut" in words)
 
 
 def test_indexing_reports_what_it_did(repository: Path) -> None:

@@ -26,7 +26,6 @@ TOUCHES_FILES = {
     "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and that of the user",
     "cli/hook_command.py": "asks whether a workspace has a folder in the cache; opens nothing",
     "cli/query_commands.py": "asks whether a word typed at the terminal is a path; opens nothing",
-    "cli/reply_views.py": "asks whether the last word of a question is a folder; opens nothing",
     "cli/tool_commands.py": "`place.open` opens the Engine",
     "cli/common_options.py": "reads the help pages, which are a file of the package",
     "cli/command_runner.py": "/dev/null, in place of a pipe that is not read any more",
