@@ -121,7 +121,6 @@ class ReviewWorkspace:
             list_paths=version.paths,
             read=version.read,
             files_with_words=version.files_with_words,
-            partners_of=history.list_usual_cochanges if history else lambda _path: (),
             hot_paths=lambda: self._list_hot_paths(history),
         )
 

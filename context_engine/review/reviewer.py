@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from context_engine.review.checks.check import CheckKind
     from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
-RULESET = "5"
+RULESET = "6"
 """Raised when a check finds something else than before: cached findings of another number are not used again."""
 GENERATED = re.compile(
     r"(?i)(?:^|/)(?:node_modules|vendor|third_party|dist|build)/|\.min\.(?:js|css)$|\.(?:pb|g|generated)\.\w+$"

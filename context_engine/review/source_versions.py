@@ -32,7 +32,6 @@ from context_engine.text import LineSpan
 if TYPE_CHECKING:
     import ast
 
-    from context_engine.history import CochangedFile
     from context_engine.languages import LeafToken, Symbol
     from context_engine.model import Finding
     from context_engine.secrets import DetectedSecret
@@ -48,7 +47,6 @@ TESTS = re.compile(
 )
 """The folders and names of tests. The roles of the index need evidence for `TypeSpec.kt`, and tell generated files of
 tests from tests, which no comparison of a change should look at."""
-CALLABLE = frozenset({"function", "method", "constructor"})
 MINIFIED_CHARS = 5_000
 """A line of this length was written by a program."""
 
@@ -163,13 +161,6 @@ class FileVersion:
         """The lines of the definitions by qualified name."""
         symbols = self.outline.symbols
         return {name: symbol.line for name, symbol in zip(qualified_names(symbols), symbols, strict=True)}
-
-    @cached_property
-    def functions(self) -> Mapping[str, Symbol]:
-        """The functions by qualified name; of several with one name the last."""
-        symbols = self.outline.symbols
-        pairs = zip(qualified_names(symbols), symbols, strict=True)
-        return {name: symbol for name, symbol in pairs if symbol.kind in CALLABLE}
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -310,8 +301,8 @@ class ReviewContext:
     Nothing is opened here: the readers are passed in. Without a tree they return nothing, so the checks that need one
     report nothing. `is_known` is False where there is no such tree.
 
-    `files_with_words` returns for each word the files that contain it, `partners_of` those that usually change with
-    one, `hot_paths` the tenth of all files that changes most.
+    `files_with_words` returns for each word the files that contain it, `hot_paths` the tenth of all files that changes
+    most.
     """
 
     parsers: Parsers
@@ -319,7 +310,6 @@ class ReviewContext:
     list_paths: Callable[[], Sequence[str]] = tuple
     read: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda _paths: {}
     files_with_words: Callable[[Sequence[str]], Mapping[str, Sequence[str]]] = lambda _words: {}
-    partners_of: Callable[[str], Sequence[CochangedFile]] = lambda _path: ()
     hot_paths: Callable[[], frozenset[str]] = frozenset
 
     def read_all(self) -> Mapping[str, bytes]:

@@ -49,11 +49,11 @@ HELD = (
 USED = ("Textualize+textual", "nodejs+undici", "docker+compose", "jesseduffield+lazygit")
 """Repositories in which an agent worked with the reviews, and found false alarms."""
 FRESH = (
-    *("borgbackup+borg", "pypa+pipx", "restic+restic", "opencontainers+runc", "knex+knex", "trpc+trpc", "jhy+jsoup"),
-    *("quinn-rs+quinn", "quartznet+quartznet", "NLog+NLog", "jeremyevans+sequel", "twigphp+Twig"),
-    *("memcached+memcached", "detekt+detekt"),
+    *("beetbox+beets", "agronholm+anyio", "nats-io+nats.go", "labstack+echo", "apache+commons-io", "mybatis+mybatis-3"),
+    *("thephpleague+flysystem", "sinatra+sinatra", "koajs+koa", "immerjs+immer", "Humanizr+Humanizer"),
+    *("hyperium+hyper", "ktorio+ktor", "redis+hiredis"),
 )
-"""Repositories that no rule saw before 2026-11-28; they were reviewed once."""
+"""Repositories that no rule saw before 2026-11-29."""
 PARTS = {"dev": DEV, "held": HELD, "used": USED, "fresh": FRESH}
 FIX = re.compile(r"(?i)\b(?:fix(?:e[sd])?|bug|regression|crash|leak|deadlock|race|off[- ]by[- ]one|panic)\b")
 NOISE = re.compile(

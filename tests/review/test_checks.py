@@ -64,37 +64,6 @@ def test_every_check_of_a_text_shows_what_it_finds_and_what_not() -> None:
     assert lacking == elsewhere
 
 
-IFS = "    if a:\n        x()\n"
-
-
-@pytest.mark.parametrize(
-    ("rule", "old", "new", "is_wrong"),
-    [
-        ("long-function", "def f():\n" + "    x()\n" * 70, "def f():\n" + "    x()\n" * 95, True),
-        ("long-function", "def f():\n" + "    x()\n" * 94, "def f():\n" + "    x()\n" * 95, False),
-        ("long-function", "def f():\n    x()", "def f():\n" + "    x()\n" * 60, False),
-        ("complexity", f"def f(a):\n{IFS * 9}", f"def f(a):\n{IFS * 16}", True),
-        ("complexity", f"def f(a):\n{IFS * 16}", f"def f(a):\n{IFS * 17}", False),
-        ("complexity", "def f(a): pass", f"def f(a):\n{IFS.replace('a', 'a and b') * 5}", False),
-    ],
-)
-def test_a_function_that_grows_beyond_a_limit_is_found(rule: str, old: str, new: str, *, is_wrong: bool) -> None:
-    assert [note.span.first for note in BY_RULE[rule].run(changed_file("a.py", old, new))] == [1] * is_wrong
-
-
-@pytest.mark.parametrize(
-    ("path", "old", "new"),
-    [
-        ("a.go", "package a\nfunc f(a bool) {\n}\n", "package a\nfunc f(a bool) {\n" + "\tif a && b() {\n\t\tc()\n\t}\n" * 8 + "}\n"),
-        ("a.ts", "function f(a) {\n}\n", "function f(a) {\n" + "  if (a) { b(); }\n  c(a ? 1 : 2);\n" * 8 + "}\n"),
-        ("a.rs", "fn f(a: u8) -> u8 {\n    0\n}\n", "fn f(a: u8) -> u8 {\n    match a {\n" + "        1 => 2,\n" * 18 + "    }\n}\n"),
-        ("a.rb", "def f(a)\nend\n", "def f(a)\n" + "  b if a\n  c unless a\n" * 8 + "end\n"),
-    ],
-)  # fmt: skip
-def test_the_paths_through_a_function_are_counted_in_every_language(path: str, old: str, new: str) -> None:
-    assert list(BY_RULE["complexity"].run(changed_file(path, old, new)))
-
-
 # -- what a change does to a file beside its text --
 
 
@@ -282,18 +251,6 @@ def test_a_dependency_that_is_a_part_of_the_same_tree_has_no_lock() -> None:
     lock = '[[package]]\nname = "core"\nversion = "2"\nsource = { editable = "core" }\n'
     assert across(change_checks.lock_behind, manifest, {"uv.lock": lock}) == []
     assert across(change_checks.lock_behind, manifest, {"uv.lock": lock.replace("editable", "registry")})
-
-
-LONG = "\n    a()\n    b()\n    c()\n    d()\n    return 1\n"
-
-
-def test_a_new_function_is_untested_only_where_the_others_are_tested() -> None:
-    old = f"def one():{LONG}\ndef two():{LONG}"
-    change = {"shop/prices.py": (old, f"{old}\ndef three():{LONG}")}
-    (note,) = across(change_checks.untested_function, change, {"tests/test_prices.py": "one(); two()\n"})
-    assert (note.path, note.confidence) == ("shop/prices.py", 0.65)
-    assert across(change_checks.untested_function, change, {"tests/test_other.py": "four()\n"}) == []
-    assert across(change_checks.untested_function, change, {"tests/test_prices.py": "one(); two(); three()\n"}) == []
 
 
 def test_without_a_tree_nothing_is_said_of_it() -> None:

@@ -102,7 +102,7 @@ def test_patterns_that_leave_nothing_are_told_apart_from_an_empty_stage(here: Pa
 
 
 def test_a_diff_of_the_work_tree_is_reviewed_with_the_whole_files(here: Path, engine: Engine) -> None:
-    changed = FILES["shop/prices.py"].replace("tax=0", "rate").replace("+ tax", "+ rate")
+    changed = FILES["shop/prices.py"].replace("tax=0", "rate, tax")
     tree(here, {"shop/prices.py": changed})
     reviewed = of_diff(engine, diff_text("shop/prices.py", FILES["shop/prices.py"], changed))
     assert told(reviewed) == [("broken-use", "shop/prices.py", 1)]

@@ -1,4 +1,4 @@
-"""Checks of a whole change: missing imports, public interfaces, forgotten lock files, partners and tests."""
+"""Checks of a whole change: missing imports, public interfaces, forgotten lock files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from context_engine.languages import Import, resolve_import
 from context_engine.references import CallSignature, read_signature
 from context_engine.review.checks.check import SCRIPT, check, on_line
-from context_engine.review.source_versions import is_test
-from context_engine.text import LineSpan, read_json, read_toml
+from context_engine.text import read_json, read_toml
 
 if TYPE_CHECKING:
     from context_engine.model import Finding
@@ -214,67 +213,3 @@ def _read_toml_dependencies(manifest: Any) -> dict[str, str]:
 
 def _merge_tables(tables: Any) -> dict[str, str]:
     return {name: str(wanted) for table in tables for name, wanted in (table or {}).items()}
-
-
-# -- files that change together, and tests -----------------------------------------------------------------------------
-
-COCHANGE_FACTOR = 0.6
-"""Files that usually change together need not this time, so only this share of the confidence counts."""
-FUNCTIONS_MAX = 40
-"""In a change of more functions a list of untested ones is of no use."""
-FUNCTION_LINES_MIN = 5
-"""A shorter function hardly needs a test of its own."""
-UNTESTED_CONFIDENCE_MAX = 0.65
-"""Below the usual threshold: of the three findings in a hundred commits none was useful (evals/noise)."""
-
-
-@check("usually-together")
-def usually_together(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
-    """Report a file that usually changes with a changed one, and is not in the change."""
-    changed = {file.path for file in files}
-    for file in files:
-        for partner in surroundings.partners_of(file.path) if file.kind == "modified" else ():
-            is_lock = partner.path.rpartition("/")[2] in LOCKS
-            if not is_lock and partner.path not in changed and partner.path in surroundings.paths:
-                share, confidence = partner.confidence, round(partner.confidence * COCHANGE_FACTOR, 2)
-                body = f"Of the commits that changed {file.path}, {share:.0%} changed {partner.path} as well"
-                body += f" ({partner.together} times)."
-                yield on_line(file.first_added, body, path=file.path, confidence=confidence)
-
-
-@check("untested")
-def untested_function(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
-    """Report a new public function that no test names, in a file whose other functions mostly are in tests.
-
-    The confidence is the share of the file's older public functions that tests name.
-    """
-    for file in files if surroundings.is_known else ():
-        new, old = (_public_functions(file, of_new=of_new) for of_new in (True, False))
-        if not new or not old or len(new) + len(old) > FUNCTIONS_MAX:
-            continue
-        files_with = surroundings.files_with_words(sorted({*new, *old}))
-        tested = {name for name, paths in files_with.items() if any(map(is_test, paths))}
-        share = len(tested & old.keys()) / len(old)
-        for name, line in new.items():
-            if name not in tested and share > 0:
-                confidence = round(UNTESTED_CONFIDENCE_MAX * share, 2)
-                body = f"No test names {name}; {share:.0%} of the other functions of the file are named in one."
-                yield on_line(line, body, path=file.path, confidence=confidence)
-
-
-def _public_functions(file: ReviewedFile, *, of_new: bool) -> dict[str, int]:
-    """Return the public functions that the change adds to a file, or the older ones, with their lines."""
-    lines: dict[str, int] = {}
-    if not file.versions:
-        return lines
-    old, source = file.versions
-    for qualified_name, function in source.functions.items():
-        is_new = qualified_name not in old.functions and file.touches(LineSpan(function.line, function.line))
-        is_long = function.last - function.first + 1 >= FUNCTION_LINES_MIN
-        text = source.line(function.line)
-        is_local = source.language_name in SCRIPT and not text.startswith((" ", "\t", "export"))
-        is_private = is_local or re.match(r"\s*(?:private|protected)\b", text)
-        is_hidden = function.name.startswith(("_", "#")) or is_private
-        if is_new == of_new and is_long and not is_hidden and len(function.name) > 2:
-            lines[function.name] = function.line
-    return lines

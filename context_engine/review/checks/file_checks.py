@@ -10,8 +10,7 @@ import re
 import symtable
 import unicodedata
 import warnings
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.model import Finding, syntax_finding
@@ -23,7 +22,6 @@ from context_engine.review.content_parsers import (
     find_toml_errors,
     find_yaml_errors,
 )
-from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
     from context_engine.languages import Capture
@@ -259,61 +257,6 @@ def large_binary(file: ReviewedFile) -> Iterator[Finding]:
     if file.new and file.new.is_binary and len(file.new.data) > LARGE_BYTES >= before and not file.diff.is_lfs:
         megabytes = len(file.new.data) / 1_000_000
         yield on_line(1, f"{megabytes:.1f} MB that stay in every clone forever; Git LFS or a release asset does not.")
-
-
-# -- functions that grow -----------------------------------------------------------------------------------------------
-
-LONG_LINES = 80
-"""More than a screen: readers must scroll to see the end."""
-GREW_LINES = 5
-"""A line or two are not a reason to split a function."""
-PATHS_MAX, PATHS_GROWTH = 15, 3
-"""McCabe's own limit is ten, most linters warn above ten to fifteen; three more paths are more than one condition."""
-FORKS = frozenset("if elif elsif unless for foreach while until case when catch except rescue && || ?? and or".split())
-"""The words of all languages at which a path divides, besides conditional expressions."""
-
-
-@check("long-function")
-def long_function(file: ReviewedFile) -> Iterator[Finding]:
-    """Report a function above 80 lines that has more of them than before."""
-    old = file.old.functions if file.old else {}
-    before = {name: function.last - function.first + 1 for name, function in old.items()}
-    for name, function in file.new.functions.items() if file.new else ():
-        span = LineSpan(function.first, function.last)
-        if span.lines > LONG_LINES and span.lines - before.get(name, 0) >= GREW_LINES and file.touches(span):
-            was = f"had {before[name]} lines and " if name in before else ""
-            yield on_line(function.line, f"{function.name} {was}has {span.lines} lines now, more than a screen.")
-
-
-@check("complexity")
-def complexity(file: ReviewedFile) -> Iterator[Finding]:
-    """Report a function with a cyclomatic complexity above 15 that is 3 more than before."""
-    functions = file.new.functions if file.new else {}
-    touched = [name for name, one in functions.items() if file.touches(LineSpan(one.first, one.last))]
-    complex_now = {name: count for name, count in _count_paths(file.new, touched).items() if count > PATHS_MAX}
-    before = _count_paths(file.old, complex_now)
-    for name, count in complex_now.items():
-        if count - before.get(name, 1) >= PATHS_GROWTH:
-            was = f"had {before[name]} paths through it and " if name in before else ""
-            yield on_line(functions[name].line, f"{functions[name].name} {was}has {count} now; each path needs a test.")
-
-
-def _count_paths(source: FileVersion | None, names: Collection[str]) -> Counter[str]:
-    """Return the cyclomatic complexity of these functions that are long: one, and one more for each fork."""
-    counts: Counter[str] = Counter()
-    if source is None or not names:
-        return counts
-    functions = source.functions
-    known = [name for name in names if name in functions]
-    counts.update(name for name in known if functions[name].last - functions[name].first > PATHS_GROWTH)
-    lines = {line for name in counts for line in range(functions[name].first, functions[name].last + 1)}
-    for line, tokens in source.leaf_tokens(lines).items() if lines else ():
-        name = min((one.last - one.first, name) for name, one in functions.items() if one.first <= line <= one.last)[1]
-        for token in tokens if name in counts else ():
-            inside = token.around[0] if token.around else ""
-            is_choice = token.text == "?" and ("conditional" in inside or "ternary" in inside)
-            counts[name] += token.text in FORKS or is_choice or (token.text == "=>" and "match_arm" in inside)
-    return counts
 
 
 # -- syntax ------------------------------------------------------------------------------------------------------------
