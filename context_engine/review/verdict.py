@@ -328,7 +328,7 @@ def select_findings(findings: Iterable[Finding], options: ReviewOptions) -> tupl
 
 def is_question(finding: Finding) -> bool:
     """Whether a finding only asks: a difference without a direction may be a bug or its repair."""
-    return finding.rule == "difference" and finding.priority == len(PRIORITIES) - 1
+    return finding.rule == "difference"
 
 
 def ask_about_suspicions(findings: Iterable[Finding], options: ReviewOptions) -> tuple[str, ...]:

@@ -1,9 +1,8 @@
 """Compare both sides of a small change: code that it takes away without putting anything in its place, and small turns.
 
 Reviewed backwards, three in five small repairs take away more code than they add; reviewed as they were made, one in
-twelve does. No rule about what is taken away (a guard, an await, a lock), and no form of the same code elsewhere in the
-file or repository, separated bugs from repairs better than that one number (`evals/reviews`). A change that keeps its
-size may be either, so it is a question.
+twelve does. Nearly as many changes that repair nothing do so backwards, and no rule about what is taken away (a guard,
+an await, a lock) separated bugs from repairs better than that one number (`evals/reviews`). So all of it is a question.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ SMALL_LINES = 12
 hits were right (commits of twelve repositories, 2026-11-28), so these are not compared."""
 TURNED_TOKENS = 4
 """An edit of more tokens of a line writes another statement."""
-QUESTION = "Is this intended?"
 QUESTIONS_MAX = 3
 NAME_CHARS_MIN = 3
 """Shorter names are in many places by chance."""
@@ -58,7 +56,7 @@ class HunkEdit(NamedTuple):
 
 @check("difference")
 def difference(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
-    """Report a small change that takes code away, and ask about one that turns some of it round."""
+    """Ask about a small change that takes code away or turns some of it round: only a reader can judge it."""
     compared = [file for file in files if not file.is_test and _is_compared(file)]
     size = sum(len(file.added) + len(file.removed) for file in compared)
     # A change that adds to tests has said that it means to change what the code does.
@@ -67,12 +65,11 @@ def difference(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> It
         return
     edits = [edit for file in compared for edit in _read_edits(file)]
     lost = sum(edit.lost for edit in edits)
-    if lost > 0:
-        edit = max(edits, key=lambda edit: edit.lost)
+    asked = [max(edits, key=lambda edit: edit.lost)] if lost > 0 else []
+    if lost == 0:
+        asked = [edit for edit in edits if edit.is_turn][:QUESTIONS_MAX]
+    for edit in asked:
         yield on_line(edit.line, _describe(edit, surroundings), path=edit.file.path)
-    for edit in [edit for edit in edits if edit.is_turn and lost == 0][:QUESTIONS_MAX]:
-        body = _describe(edit, surroundings)
-        yield on_line(edit.line, body, path=edit.file.path, title=QUESTION, priority=3, confidence=0.5)
 
 
 def _is_compared(file: ReviewedFile) -> bool:
