@@ -85,6 +85,7 @@ class KnowledgeService(JointService):
         self._reading = threading.Lock()
         self._read: tuple[str, object] | None = None  # the head and the version of the index, as they were read
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         self._stop = threading.Event()
         self._problem: ContextEngineError | None = None
 
@@ -148,9 +149,10 @@ class KnowledgeService(JointService):
 
     def start(self) -> None:
         """Derive in the background what the next answer would wait for."""
-        if not self._reading.locked():
-            self._thread = threading.Thread(target=self._catch_up_unheard, name="ctx-learning", daemon=True)
-            self._thread.start()
+        with self._starting:
+            if not self._reading.locked() and not self._stop.is_set():
+                self._thread = threading.Thread(target=self._catch_up_unheard, name="ctx-learning", daemon=True)
+                self._thread.start()
 
     def wake(self) -> None:
         """Derive again after an index run, if anything was derived before."""
@@ -167,8 +169,10 @@ class KnowledgeService(JointService):
     def close(self) -> None:
         """Stop the thread, and close the files."""
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(CLOSE_WAIT_S)
+        with self._starting:  # the thread of the index may be starting it
+            thread = self._thread
+        if thread is not None:
+            thread.join(CLOSE_WAIT_S)
         self._access.close()
         self.memories.recall.close()
 

@@ -15,6 +15,8 @@ from context_engine.search.rankers import RankingView
 from context_engine.search.searcher import CODE_KIND, Place
 from context_engine.text import LineSpan
 
+HEAD_CHUNKS = 2
+"""A package is named in the first chunk, or below a license."""
 OUTLINE_LINES_MAX = 200
 """Symbols listed in a file's `symbols` chunk."""
 _BLOCK_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
@@ -128,8 +130,11 @@ class HitReader:
         if not stored.symbols:
             return None
         source = self._source(place.file)
-        package = re.search(rb"(?m)^package[ \t]+([\w.]+);?\s*$", source.data) if source else None
-        lines = [f"package: {package[1].decode()}"] if package else []
+        first, end = self._view.chunk_starts[place.file], self._view.chunk_starts[place.file + 1]
+        begins = [self._row(chunk)[2:4] for chunk in range(first, min(first + HEAD_CHUNKS, end))]
+        head = "".join(source.shown.part(*begin) for begin in begins) if source else ""
+        package = re.search(r"(?m)^package[ \t]+([\w.]+);?\s*$", head)
+        lines = [f"package: {package[1]}"] if package else []
         lines += [f"imports: {len(stored.imports)}"] if stored.imports else []
         lines += _list_symbols(stored.symbols)[:OUTLINE_LINES_MAX]
         if len(stored.symbols) > OUTLINE_LINES_MAX:

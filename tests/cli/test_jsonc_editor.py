@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine.cli.clients.jsonc_editor import get_value, remove_entry, set_entry
@@ -138,6 +138,7 @@ def test_taking_away_what_was_added_gives_the_text_back(written_and_meant: tuple
 
 
 @given(texts(st.one_of(objects, with_servers)))
+@example(('{"servers":{"a":1, // one\n"ctx":2/* two\n lines */,\n"b":3}}', {"servers": {"a": 1, "ctx": 2, "b": 3}}))
 def test_taking_away_leaves_the_rest(written_and_meant: tuple[str, Any]) -> None:
     text, meant = written_and_meant
     after = remove_entry(text, PATH)

@@ -246,3 +246,20 @@ def test_what_is_read_and_edited_counts_more_in_answers_and_what_was_shown_does_
         engine.clear_index()
         engine.index.update()
         assert found(engine, "parcel price") == [*plain]
+
+
+def test_it_closes_while_the_thread_of_the_index_starts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start_late(thread: threading.Thread) -> None:
+        if thread.name == "ctx-learning":
+            is_starting.set()
+            is_closing.wait(0.2)
+        start(thread)
+
+    start, is_starting, is_closing = threading.Thread.start, threading.Event(), threading.Event()
+    with indexed(tree(tmp_path / "w", {"a.py": "x = 1\n"})) as engine:
+        memory = engine.memory
+        monkeypatch.setattr(threading.Thread, "start", start_late)
+        waking = threading.Thread(target=memory.start)
+        waking.start()
+        assert is_starting.wait(10)
+    waking.join()

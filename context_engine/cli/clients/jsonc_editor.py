@@ -219,8 +219,7 @@ class _Document:
     def cut(self, owner: _Node, member: _Node) -> str:
         """Remove a member with the whitespace before it, and the comma that is then superfluous."""
         members, start, stop = self.members(owner), len(self.text[: member.begins].rstrip(BLANKS)), member.stop
-        end = stop if member.comma is None else member.comma + 1
-        ends_its_line = not self.text[end:].split("\n", 1)[0].strip()
+        ends_its_line = not self.text[stop:].split("\n", 1)[0].strip(f"{BLANKS},")
         if self._is_in_line_comment(start - 1) and not ends_its_line:
             start = member.begins  # what follows must not become part of the comment before
         is_alone = len(members) == 1 and not self.text[stop : owner.stop - 1].strip()
