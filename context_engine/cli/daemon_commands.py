@@ -80,18 +80,19 @@ def load_services() -> daemon.DaemonServices:
     """Import what answers requests. Raises: InvalidArgument (settings)."""
     from context_engine.cli.daemon_queries import QueryAnswerer
     from context_engine.cli.hook_command import answer_hook_request
+    from context_engine.context import ShownLinesBySession
     from context_engine.hooks import HookResponder
     from context_engine.server import SessionServer, follow_edits
     from context_engine.settings import Settings
 
     settings = Settings.load(None)
-    pool = daemon.EnginePool(settings.daemon_engines, prepare=follow_edits)
-    queries, sessions = QueryAnswerer(pool), SessionServer(pool)
+    pool, shown = daemon.EnginePool(settings.daemon_engines, prepare=follow_edits), ShownLinesBySession()
+    queries, sessions = QueryAnswerer(pool), SessionServer(pool, shown)
     return daemon.DaemonServices(
         handlers={
             "query": queries.answer,
             "index": queries.index,
-            "hook": partial(answer_hook_request, pool, HookResponder()),
+            "hook": partial(answer_hook_request, pool, HookResponder(shown)),
             "session": sessions.serve,
         },
         idle_s=settings.daemon_idle_minutes * 60.0,

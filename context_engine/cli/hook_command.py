@@ -61,7 +61,8 @@ def answer_event(event: HookEvent, env: Mapping[str, str]) -> tuple[str, str]:
     if event.kind == OTHER or (event.kind == PROMPT and not event.prompt.strip()):
         return "", ""
     began = time.monotonic()
-    request = {"kind": "hook", "event": list(event), "folder": os.getcwd()}  # noqa: PTH109 - pathlib is slow to import
+    folder = os.getcwd()  # noqa: PTH109 - pathlib is slow to import
+    request = {"kind": "hook", "event": list(event), "folder": folder, "client": os.getppid()}
     answer = ask_daemon(request, ANSWER_S, env=env)
     if answer is not None and isinstance(answer.get("text"), str):
         return answer["text"], str(answer.get("problem", ""))
@@ -79,7 +80,7 @@ def answer_hook_request(
 
     def answer(root: Path) -> str:
         with pool.lease(root) as lease:
-            return responder.answer(lease.engine(), event)
+            return responder.answer(lease.engine(), event, client=int(request["client"]))
 
     event = HookEvent(*request["event"])
     text, problem = _answer_in_project(event, request["folder"], answer)

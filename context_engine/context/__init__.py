@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         FilePrice,
         SnippetOption,
         SnippetPacker,
-        count_beginning,
         find_symbol_at,
         fit_budget,
         order_by_value,

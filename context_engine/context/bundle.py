@@ -487,7 +487,7 @@ class _BundleBuilder:
         for entry in entries:
             if isinstance(entry, SelectedLines):
                 file = self.opened[entry.file]
-                if self.known.may_replace(file.path, entry.span.first, file.join(entry.span)):
+                if self.known.includes(file.path, entry.span.first, file.join(entry.span)):
                     found.setdefault(entry.file, []).append(entry.span)
         return [
             ShownPlace(self.opened[number].path, span, estimate_tokens(self.opened[number].join(span)))

@@ -1,4 +1,4 @@
-r"""The lines that the replies to one client have shown, so that the next one need not repeat them.
+r"""The lines that replies, hooks and its own reads have shown to one client, so that nothing need repeat them.
 
 A line counts as shown while its file has the same text at the same number. A client that repeats a question has lost
 the answer, and gets all of it again.
@@ -18,9 +18,7 @@ LINES_KEPT = 10_000
 """Lines of one client, some 100,000 tokens: older ones may have left its context window."""
 QUESTIONS_KEPT = 200
 SESSIONS_KEPT = 32
-"""Clients of a server, the latest ones."""
-CHARS_MIN = 200
-"""Shorter texts are shown again: a reference to them costs as much."""
+"""Clients of a server or daemon, the latest ones."""
 
 
 class ShownLines:
@@ -30,6 +28,14 @@ class ShownLines:
         self._lines: OrderedDict[tuple[str, int], int] = OrderedDict()  # (path, line) -> hash of its text
         self._questions: OrderedDict[int, None] = OrderedDict()
         self._lock = threading.Lock()
+        self.prompt = ""
+        """The last one that a hook got."""
+
+    def clear(self) -> None:
+        """Forget everything: the context window of the client was emptied."""
+        with self._lock:
+            self._lines.clear()
+            self._questions.clear()
 
     def add(self, path: str, first: int, text: str) -> None:
         """Record that a reply shows `text`, whose first line is line `first` of the file."""
@@ -51,10 +57,6 @@ class ShownLines:
             ]
         return bool(known) and all(known)
 
-    def may_replace(self, path: str, first: int, text: str) -> bool:
-        """Return whether a reference to earlier replies is enough for a text: it was shown, and is long enough."""
-        return len(text) >= CHARS_MIN and self.includes(path, first, text)
-
     def note_question(self, *words: object) -> bool:
         """Record a question with its arguments; return whether the client asked the same before."""
         key = hash(words)
@@ -67,24 +69,33 @@ class ShownLines:
 
 
 class ShownLinesBySession:
-    """The shown lines of each session and project. Thread-safe."""
+    """The shown lines of each session and project. Thread-safe.
+
+    Hooks name the session of a client, its tools have a connection alone; the process that started both joins them.
+    """
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[tuple[str, str], ShownLines] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str | int, str], ShownLines] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, session: str, project: str) -> ShownLines:
-        """Return the lines that a session was shown of a project; an empty object for a session without a name."""
-        if not session:
+    def get(self, session: str, project: str, *, client: int = 0) -> ShownLines:
+        """Return the lines that a session was shown of a project; an empty object for a session without any name.
+
+        The process `client` is in this session from now on; it is the name of one without another.
+        """
+        names = list(filter(None, (session, client)))
+        if not names:
             return ShownLines()
         with self._lock:
-            shown = self._sessions.setdefault((session, project), ShownLines())
-            self._sessions.move_to_end((session, project))
-            if len(self._sessions) > SESSIONS_KEPT:
+            shown = self._sessions.setdefault((names[0], project), ShownLines())
+            for name in names:
+                self._sessions[name, project] = shown
+                self._sessions.move_to_end((name, project))
+            while len(self._sessions) > SESSIONS_KEPT:
                 self._sessions.popitem(last=False)
             return shown
 
-    def forget(self, session: str, project: str) -> None:
-        """Forget what a session was shown of a project: its context window was emptied."""
-        with self._lock:
-            self._sessions.pop((session, project), None)
+    def get_of_client(self, client: int, connection: str, project: str) -> ShownLines:
+        """Return the lines of the session that a process is in, else those of its connection."""
+        shown = self._sessions.get((client, project)) if connection else None
+        return shown or self.get(connection, project)

@@ -122,7 +122,7 @@ def _add_tool(event: HookEvent, given: Mapping[str, Any]) -> HookEvent:
     arguments = _object(given.get("tool_input"))
     response = given.get("tool_response", given.get("tool_output"))
     if kind == _SHELL:
-        event = _add_shell(event, _split_command(_text(arguments, "command")))
+        event = _add_shell(event, _text(arguments, "command"))
     else:
         path = _text(arguments, "file_path", "filePath", "absolute_path", "path", "dir_path")
         event = event._replace(kind=kind, path=path, pattern=_text(arguments, "pattern", "query"))
@@ -136,8 +136,9 @@ def _add_tool(event: HookEvent, given: Mapping[str, Any]) -> HookEvent:
     return _add_edit(event, arguments) if event.kind == EDIT else event
 
 
-def _add_shell(event: HookEvent, words: list[str]) -> HookEvent:
+def _add_shell(event: HookEvent, command: str) -> HookEvent:
     """Return the event of a shell command that searches or reads; every other command is none of our business."""
+    words = _split_command(command)
     words = words[1:] if words[:2] == ["git", "grep"] else words
     program = words[0].rpartition("/")[2] if words else ""
     operands = [word for word in words[1:] if not word.startswith("-")]
@@ -145,7 +146,7 @@ def _add_shell(event: HookEvent, words: list[str]) -> HookEvent:
         return event._replace(kind=SEARCH, pattern=operands[0], path=operands[1] if len(operands) == 2 else "")
     if program in _READ_PROGRAMS and operands:
         return event._replace(kind=READ, path=operands[-1])
-    if program == "sed" and operands and (lines := _RANGE.fullmatch(operands[0])):
+    if program == "sed" and operands and "|" not in command and (lines := _RANGE.fullmatch(operands[0])):
         return event._replace(kind=READ, path=operands[-1], first=int(lines[1]), last=int(lines[2]))
     return event._replace(kind=OTHER)
 

@@ -1,4 +1,4 @@
-"""Context for a prompt before the agent begins: the likeliest definition and what is around it, or nothing.
+"""Context for a prompt before the agent begins: the code that a bundle begins with and what is around it, or nothing.
 
 Nothing is given unless the answer of the search is likely and the prompt asks for code. Chat, commands for git or a
 shell and questions of general knowledge ask for none, whatever words they share with a repository.
@@ -12,25 +12,27 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, dropwhile
+from itertools import dropwhile
 
 from context_engine.context import (
     QUOTED_FROM_REPOSITORY,
+    Bundle,
+    BundledFile,
+    BundleRequest,
+    ProjectKnowledge,
     ShownLines,
     Workspace,
-    count_beginning,
+    build_bundle,
     describe_mentions,
 )
-from context_engine.model import Answer, Chunk, Query
+from context_engine.model import Answer, Query
 from context_engine.search import Question
-from context_engine.text import LineSpan, escape_line, estimate_tokens, merge_spans
-from context_engine.tools import fence_for
+from context_engine.text import escape_line, estimate_tokens
+from context_engine.tools import format_snippet
 
-TOKENS_MAX, CODE_TOKENS, OUTLINE_TOKENS, POINTERS_TOKENS = 900, 500, 180, 250
-"""Of what is given, of the code and the outline in it, and of what is given without code."""
-PLACES_MAX = 3
-CHANCE_MIN = 0.15
-"""Of a place that is named. Agents had no use for what is less likely (evals/agents, evals/injection)."""
+TOKENS_MAX, UNSURE_TOKENS_MAX = 900, 250
+"""Of what is given, and of an answer that is less sure than `PROBABILITY_MIN`: first code, then names."""
+FILES_MAX, NAMES_MAX = 3, 30
 SHOWN_KINDS = frozenset(("function", "method", "class", "constructor", "interface", "struct", "trait", "macro"))
 PROBABILITY_MIN = 0.6
 """Of an answer that is given. On the tuning half of the prompts all of 50 that need no code stay silent, and 80 % of
@@ -83,73 +85,50 @@ def asks_for_code(prompt: str, *, names_code: bool = False) -> bool:
 
 
 def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -> str:
-    """Return the likeliest place for a prompt with its code, what is around it, and the lines that have its name.
+    """Return the code that a prompt needs, as a context bundle chooses it, and what is around its first place.
 
-    Without code if the answer is less sure than `PROBABILITY_MIN`. Code in `shown` is not given again; what is given is
-    recorded there.
+    Code in `shown` is named and not given again; what is given is recorded there.
 
     Raises: as `Engine.search`, such as NotIndexed.
     """
-    query = Query(prompt, PLACES_MAX**2, chunks_per_file=PLACES_MAX, files_max=PLACES_MAX)
-    answer = workspace.search.find(query)
+    answer = workspace.search.find(Query(prompt, 1))
     if not needs_code(prompt, answer):
         return ""
-    first, *others = [hit.chunk for hit in answer.hits if hit.chance >= CHANCE_MIN] or [answer.hits[0].chunk]
-    place = _widen(first)
-    others = [other for other in others if other.path != first.path or not place.contains(other.span)]
-    also = list(dict.fromkeys(f"also: {_name_place(chunk, chunk.span)}" for chunk in others[: PLACES_MAX - 1]))
-    if shown.includes(first.path, first.span.first, first.text):
-        return limit_lines(HEAD, also, POINTERS_TOKENS)
-    head, about = f"{HEAD}\n{_name_place(first, place)}", _describe_file(first, workspace)
-    if answer.probability < PROBABILITY_MIN:
-        return limit_lines(head, [*also, *about], POINTERS_TOKENS) or head
-    head += f"\n{_quote(first, place, workspace, shown)}"
-    mentions = describe_mentions(first.path, {first.symbol: place}, workspace, shown)
-    return limit_lines(head, chain(also, mentions, about), TOKENS_MAX) or head
+    tokens_max = TOKENS_MAX if answer.probability >= PROBABILITY_MIN else UNSURE_TOKENS_MAX
+    request = BundleRequest(prompt, FILES_MAX, tokens_max, shown=shown)
+    bundle = build_bundle(
+        request, workspace, ProjectKnowledge(), lambda found: estimate_tokens(_format(found)) - tokens_max
+    )
+    for file in bundle.files:
+        for snippet in file.snippets:
+            shown.add(file.path, snippet.span.first, snippet.text)
+    if not bundle.files:
+        return _format(bundle) if bundle.shown_before else ""
+    text = _format(bundle)
+    return limit_lines(text, _describe_first(bundle.files[0], workspace, shown), tokens_max) or text
 
 
-def _describe_file(chunk: Chunk, workspace: Workspace) -> Iterator[str]:
-    """Yield what else the file of a chunk defines, as far as there is room."""
-    outline = workspace.symbols.outline(chunk.path, details=False)
+def _format(bundle: Bundle) -> str:
+    """Return the places of a bundle under their head, and the names of those that the client was shown before."""
+    parts = [HEAD]
+    for file in bundle.files:
+        place = escape_line(file.path)
+        parts += [format_snippet(f"{place}:{one.span}", file.language, one) for one in file.snippets]
+    if bundle.shown_before:
+        places = [f"{escape_line(place.path)}:{place.span}" for place in bundle.shown_before]
+        parts.append(f"shown above: {', '.join(places)}")
+    return "\n".join(parts)
+
+
+def _describe_first(file: BundledFile, workspace: Workspace, shown: ShownLines) -> Iterator[str]:
+    """Yield the tests of the best place, the other lines with its name, and what else its file defines."""
+    first = file.snippets[0]
+    yield from describe_mentions(file.path, {first.symbol.partition(",")[0]: first.span}, workspace, shown)
+    outline = workspace.symbols.outline(file.path, details=False)
     names = [f"{escape_line(one.name)} {one.span.first}" for _, one in outline.symbols if one.kind in SHOWN_KINDS]
     if len(names) > 1:
-        head = f"{escape_line(chunk.path)} defines: "
-        count = count_beginning(len(names), lambda most: estimate_tokens(", ".join(names[:most])) <= OUTLINE_TOKENS)
-        yield head + ", ".join(names[:count]) + (" …" if count < len(names) else "")
-
-
-def _name_place(chunk: Chunk, span: LineSpan) -> str:
-    return f"{escape_line(chunk.path)}:{span} {escape_line(chunk.symbol)}".rstrip()
-
-
-def _widen(chunk: Chunk) -> LineSpan:
-    """Return the lines of a chunk with all of the innermost definitions at its first and last line."""
-    ends = []
-    for line in (chunk.span.first, chunk.span.last):
-        around = [span for span, _ in chunk.definitions if span.first <= line <= span.last]
-        ends.append(min(around, key=lambda span: span.lines, default=chunk.span))
-    return LineSpan(min(chunk.span.first, ends[0].first), max(chunk.span.last, ends[1].last))
-
-
-def _quote(chunk: Chunk, place: LineSpan, workspace: Workspace, shown: ShownLines) -> str:
-    """Return the place of a chunk: whole, or if that is too long its first line and the chunk, and what is left out."""
-    text = workspace.files.read(chunk.path, first=place.first, last=place.last).text.rstrip("\n")
-    lines = dict(enumerate(text.split("\n"), place.first))
-    is_short = estimate_tokens(text) <= CODE_TOKENS
-    spans = [place] if is_short else merge_spans([LineSpan(place.first, place.first), chunk.span])
-    parts, following = [], place.first
-    for span in spans:
-        if span.first > following:
-            parts.append(f"… {LineSpan(following, span.first - 1)}")
-        part = "\n".join(lines[number] for number in range(span.first, span.last + 1) if number in lines)
-        shown.add(chunk.path, span.first, part)
-        parts.append(part)
-        following = span.last + 1
-    if following <= max(lines):
-        parts.append(f"… {LineSpan(following, max(lines))}")
-    code = "\n".join(parts)
-    fence = fence_for(code)
-    return f"{fence}{chunk.language}\n{code}\n{fence}"
+        rest = " …" if len(names) > NAMES_MAX else ""
+        yield f"{escape_line(file.path)} defines: {', '.join(names[:NAMES_MAX])}{rest}"
 
 
 def needs_code(prompt: str, answer: Answer) -> bool:

@@ -22,7 +22,7 @@ from context_engine.context import (
 )
 from context_engine.errors import ContextEngineError
 from context_engine.hooks.hook_events import HookEvent
-from context_engine.hooks.prompt_context import CHANCE_MIN, PROBABILITY_MIN, limit_lines
+from context_engine.hooks.prompt_context import PROBABILITY_MIN, limit_lines
 from context_engine.model import Query
 from context_engine.text import LineSpan, escape_line, format_count
 
@@ -39,7 +39,8 @@ LONG_FILE_LINES = 300
 """A shorter file may well be read whole."""
 READ_SHARE_MIN = 0.5
 """A smaller share of a file was probably chosen on purpose."""
-PLACES_MAX = 3
+PLACES_MAX, CHANCE_MIN = 3, 0.15
+"""Places that are named. Agents had no use for what is less likely (evals/agents, evals/injection)."""
 COMMAND_KINDS = ("test", "lint", "types", "build")
 RULES_MAX = 4
 RULE_CHARS_MAX = 160

@@ -84,6 +84,7 @@ def open_link(options: ServeOptions, env: Mapping[str, str]) -> DaemonLink | Non
         "kind": "session",
         "patient": True,
         "folder": folder,
+        "client": os.getppid(),
         "roots": [os.path.join(folder, os.path.expanduser(root)) for root in options.roots],
         "project": env.get(CLIENT_VARIABLE, ""),
         "given_names": options.given_names,

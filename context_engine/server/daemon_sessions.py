@@ -22,14 +22,17 @@ from context_engine.server.stdio_session import StdioSession
 from context_engine.server.stdio_streams import StdioPipes
 
 if TYPE_CHECKING:
+    from context_engine.context import ShownLinesBySession
     from context_engine.daemon import DaemonConnection, EnginePool
 
 
 class SessionServer:
     """Serves the clients of stdio servers, each in the thread of its connection."""
 
-    def __init__(self, pool: EnginePool) -> None:
+    def __init__(self, pool: EnginePool, shown: ShownLinesBySession) -> None:
+        """`shown` has what the hooks of the clients gave, and gets what their tools show."""
         self._pool = pool
+        self._shown = shown
         self._sessions: set[StdioSession] = set()
         library = "context_engine.server.mcp_server"  # the first client need not wait for it
         threading.Thread(target=import_module, args=(library,), name="importing", daemon=True).start()
@@ -53,6 +56,7 @@ class SessionServer:
             here=str(request["folder"]),
             write_log=session.send_log,
             lease=partial(self._pool.lease, is_busy=lambda: running.are_any),
+            shown=partial(self._shown.get_of_client, int(request["client"])),
         )
         listening = threading.Thread(target=session.read_messages, name="listening", daemon=True)
         self._sessions.add(session)

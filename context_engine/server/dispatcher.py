@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from context_engine import tools
-from context_engine.context import ShownLinesBySession, Workspace
+from context_engine.context import ShownLines, ShownLinesBySession, Workspace
 from context_engine.errors import (
     AccessDenied,
     BugError,
@@ -125,7 +125,7 @@ class ToolDispatcher:
     `engine` returns the Engine of a project ("": the only one), or raises the reason why it is not open. `redact` is
     applied to every outgoing text. `chunks` returns the served folder of chunk files, if there is one. `project_names`
     are the projects that exist for the callers; some tools search all of these at once. `remote` has the repositories
-    of a database. `gain` counts what calls cost.
+    of a database. `gain` counts what calls cost. `shown` returns the lines that a connection was shown of a workspace.
     """
 
     def __init__(
@@ -141,6 +141,7 @@ class ToolDispatcher:
         project_names: Callable[[], Sequence[str]] = tuple,
         gain: GainStore | None = None,
         remote: RemoteCatalog | None = None,
+        shown: Callable[[str, str], ShownLines] | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
         self.gain = gain or GainStore()
@@ -155,7 +156,7 @@ class ToolDispatcher:
         self._limits: RateLimiter | None = None  # those of the first settings
         self._redact = redact
         self._lock = threading.Lock()
-        self._shown = ShownLinesBySession()
+        self._shown = shown or ShownLinesBySession().get
         self._chars_max = REPLY_CHARS_MAX
         self._logs_arguments = False
         self._listed = frozenset(filter(selection.lists, (*tools.list_names(), *ALIASES)))
@@ -242,13 +243,14 @@ class ToolDispatcher:
             wait_s = limits.wait_s(tool, self.clock())
         if wait_s:
             raise rate_limit_error(resolved.name, limits.per_minute[tool], wait_s, {"tool": resolved.name})
+        place = str(getattr(engine, "root", resolved.project))
         known = replace(
             call,
             metrics=self.metrics.rows,
             chunks=self.chunks,
             listed=self._listed,
             disabled=self.forbidden,
-            shown=self._shown.get(call.connection if engine.settings.session_memory else "", resolved.project),
+            shown=self._shown(call.connection if engine.settings.session_memory else "", place),
             structured=self.selection.structured,
         )
         return resolved.tool.call(engine, resolved.arguments, known)

@@ -20,6 +20,7 @@ from context_engine.server.stdio_streams import LogStream, claim_stdio
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from context_engine.context import ShownLines
     from context_engine.errors import ContextEngineError
     from context_engine.server.dispatcher import ToolDispatcher
     from context_engine.server.projects import Lease, Projects
@@ -152,11 +153,13 @@ def open_projects(
     here: str = "",
     write_log: Callable[[str], object] | None = None,
     lease: Lease | None = None,
+    shown: Callable[[str, str], ShownLines] | None = None,
 ) -> tuple[Projects, ToolDispatcher]:
     """Return the projects with the chunk files, not yet open, and their dispatcher.
 
     `failed` receives the error if the chunks cannot be served; `isolated` and `lease` are those of `Projects`. `here`
-    is the folder of the client, by default that of this process; `write_log` gets the log instead of stderr.
+    is the folder of the client, by default that of this process; `write_log` gets the log instead of stderr. `shown` is
+    that of the dispatcher.
     """
     from context_engine.errors import ContextEngineError
     from context_engine.server.dispatcher import ToolDispatcher
@@ -189,6 +192,7 @@ def open_projects(
         chunks=chunks.wait if chunks else None,
         project_names=lambda: projects.names,
         remote=remote,
+        shown=shown,
     )
     return projects, dispatcher
 

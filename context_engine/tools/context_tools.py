@@ -53,7 +53,7 @@ from context_engine.tools.reply import (
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.context import BundledFile
+    from context_engine.context import BundledFile, Snippet
     from context_engine.engine import Engine
 
 QUERY_CHARS_MIN = 3
@@ -331,16 +331,20 @@ def _left_out(bundle: "Bundle") -> Mapping[str, Any]:
 
 def _file_section(file: "BundledFile") -> str:
     parts = [f"## {escape_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"]
-    for snippet in file.snippets:
-        more = f" · goes on at line {snippet.goes_on}" if snippet.goes_on else ""
-        head = f"lines {snippet.span}{f' · {snippet.symbol}' if snippet.symbol else ''}{more}"
-        fence = fence_for(snippet.text)
-        parts.append(f"{head}\n{fence}{file.language}\n{snippet.text}\n{fence}")
+    parts += [format_snippet(f"lines {snippet.span}", file.language, snippet) for snippet in file.snippets]
     related = []
     for item in file.related:
         place = f"{item.path}:{item.line}" if item.line else item.path
         related.append(f"- {escape_line(': '.join(filter(None, (place, item.why, item.text))))}")
     return "\n\n".join([*parts, *(["\n".join(related)] if related else [])])
+
+
+def format_snippet(place: str, language: str, snippet: "Snippet") -> str:
+    """Format the lines of a snippet in a fence, under its place, its symbol, and where it goes on."""
+    symbol = f" · {snippet.symbol}" if snippet.symbol else ""
+    more = f" · goes on at line {snippet.goes_on}" if snippet.goes_on else ""
+    fence = fence_for(snippet.text)
+    return f"{place}{symbol}{more}\n{fence}{language}\n{snippet.text}\n{fence}"
 
 
 def _bullet_section(title: str, lines: Iterable[str]) -> list[str]:

@@ -338,7 +338,7 @@ def _stems(query: str) -> tuple[str, ...]:
 # Leave out of a reply the code that the client was shown before.
 #
 #     known = find_shown(call, query, max_files)       # empty for a question that is asked again
-#     if known.may_replace(path, first, text): ...             # name the place in `list_shown` and leave the text out
+#     if known.includes(path, first, text): ...                # name the place in `list_shown` and leave the text out
 #     call.shown.add(path, first, text)                        # for every text that the reply does show
 #
 # A tool that reads a place by its path only adds: its caller wants to see it.

@@ -415,7 +415,7 @@ def _leave_out_shown(rows: Sequence[_Row], known: ShownLines, call: Call) -> tup
     places: list[str] = []
     for row in rows:
         path, first = ":".join(filter(None, (row.get("project"), row["path"]))), int(row["lines"].partition("-")[0])
-        if known.may_replace(path, first, row["content"]):
+        if "\n" in row["content"] and known.includes(path, first, row["content"]):
             places.append(f"{escape_line(path)}:{row['lines']}")
             kept.append({**row, "content": clip_line(first_line(row["content"]), LINE_CHARS_MAX)})
         else:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from context_engine.daemon import ask_daemon
+from tests.e2e.wire import Wire
 from tests.support.daemons import DaemonHome, is_running
 from tests.support.trees import tree
 from tests.support.waiting import until
@@ -77,8 +78,40 @@ def test_a_prompt_is_answered_alike_with_and_without_the_daemon(warm: DaemonHome
 def test_the_daemon_remembers_what_a_session_was_given(warm: DaemonHome, shop: Path) -> None:
     first = context_of(hook(warm, "UserPromptSubmit", given=prompt(shop, session="c")))
     again = context_of(hook(warm, "UserPromptSubmit", given=prompt(shop, session="c")))
-    assert "acquire_connection" in first
-    assert again == ""
+    assert "def acquire_connection" in first
+    assert "shown above: src/pool.py:1-6" in again and "def acquire_connection" not in again
+
+
+def hook_of_another_program(home: DaemonHome, given: Any) -> str:
+    """Run a hook whose parent is another process than this one."""
+    command = f"{sys.executable} -m context_engine hook UserPromptSubmit; true"
+    data = json.dumps(given).encode()
+    return context_of(
+        subprocess.run(["sh", "-c", command], input=data, capture_output=True, env=home.env, timeout=60, check=False)
+    )
+
+
+@pytest.mark.parametrize("session", ["shared", ""])
+def test_hooks_and_tools_of_one_client_show_nothing_twice(warm: DaemonHome, tmp_path: Path, session: str) -> None:
+    body = "".join(f"    total = add_fee(total, {n})  # fee {n}\n" for n in range(12))
+    files = {f"{name}.py": f"def {name}_order(total):\n{body}" for name in ("close", "reopen")}
+    shop = tree(tmp_path / "shop", {"pyproject.toml": FILES["pyproject.toml"], **files})
+    assert warm.ctx("index", cwd=shop).returncode == 0
+    asked = prompt(shop, "why does close_order add the fee of the total twice?", session)
+    with Wire(shop, env=warm.env, popen=subprocess.Popen) as client:
+        client.shake_hands()
+        assert "def close_order" in context_of(hook(warm, "UserPromptSubmit", given=asked))
+        reply = client.text("search_code", query="close_order total")
+        assert "close.py:1-13" in reply and "add_fee(total, 7)  # fee 7" not in reply.partition("reopen.py")[0]
+        assert "add_fee(total, 7)" in client.text("read", items=["reopen.py"])
+        again = context_of(
+            hook(warm, "UserPromptSubmit", given=asked | {"prompt": "why does reopen_order add the fee?"})
+        )
+        assert "shown above: " in again and "reopen.py:1-13" in again and "def reopen_order" not in again
+        assert "def close_order" in hook_of_another_program(warm, asked | {"session_id": "other"})
+        context_of(hook(warm, "SessionStart", given=asked | {"source": "compact"}))
+        assert "add_fee(total, 7)" in client.text("search_code", query="close_order add total")
+        assert client.end() == 0
 
 
 @pytest.mark.parametrize(

@@ -84,17 +84,35 @@ def test_a_prompt_is_told_what_else_the_file_defines_and_its_tests(shop: Engine)
     assert "src/pool.py defines: ConnectionPool 6, acquire_connection 9, release_connection 13" in lines
 
 
-def test_of_a_long_definition_the_first_line_and_the_part_that_answers_are_given(tmp_path: Path) -> None:
+def test_of_a_long_definition_the_part_that_answers_is_given_and_where_it_goes_on(tmp_path: Path) -> None:
     steps = "".join(f"    total = add_step(total, {n})  # step {n} of the season\n" for n in range(150))
     source = f"def plan_season(total):\n{steps}    flush_anchor_chain(total)\n{steps}    return total\n"
     with indexed(tree(tmp_path / "w", {"season.py": source, "a.py": "x = 1\n"})) as engine:
         text = HookResponder().answer(
             engine, prompt(engine, "why does flush_anchor_chain of plan_season lose the total?")
         )
-    shown = [line for line in text.split("\n") if line.startswith(("def ", "    ", "…"))]
-    assert shown[0] == "def plan_season(total):" and shown[1].startswith("… 2-") and shown[-1].endswith("-303")
-    assert any("flush_anchor_chain" in line for line in shown)
+    assert "flush_anchor_chain(total)" in text and "· plan_season" in text
     assert estimate_tokens(text) <= prompt_context.TOKENS_MAX
+
+
+def test_what_is_left_of_the_room_goes_to_other_files_before_the_outline(tmp_path: Path) -> None:
+    parts = {
+        f"src/{name}.py": f"def {name}_invoice(invoice):\n" + f"    {name}_total(invoice)  # the invoice is late\n" * 9
+        for name in ("send", "print", "cancel")
+    }
+    with indexed(tree(tmp_path / "w", parts)) as engine:
+        text = HookResponder().answer(engine, prompt(engine, "why do send_invoice and print_invoice say it is late?"))
+    assert "def send_invoice(invoice):" in text and "def print_invoice(invoice):" in text
+    assert estimate_tokens(text) <= prompt_context.TOKENS_MAX
+
+
+def test_an_answer_that_is_less_sure_is_short(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    sure = HookResponder().answer(shop, prompt(shop, QUESTION))
+    monkeypatch.setattr(prompt_context, "PROBABILITY_MIN", 1.01)
+    monkeypatch.setattr(prompt_context, "TASK_PROBABILITY_MIN", 0.0)
+    monkeypatch.setattr(prompt_context, "UNSURE_TOKENS_MAX", 100)
+    unsure = HookResponder().answer(shop, prompt(shop, f"Fix it: {QUESTION}"))
+    assert estimate_tokens(unsure) <= 100 < estimate_tokens(sure)
 
 
 def test_a_task_gets_code_at_a_probability_at_which_other_prompts_get_none(shop: Engine) -> None:
@@ -136,7 +154,7 @@ def test_a_session_is_not_given_the_same_place_twice(shop: Engine) -> None:
     first = responder.answer(shop, prompt(shop, QUESTION))
     again = responder.answer(shop, prompt(shop, QUESTION))
     assert "def acquire_connection" in first
-    assert "def acquire_connection" not in again
+    assert "def acquire_connection" not in again and "shown above: src/pool.py:" in again
     assert responder.answer(shop, prompt(shop, QUESTION, session="two")) == first
 
 
@@ -149,7 +167,7 @@ def test_a_session_whose_window_was_emptied_is_given_everything_again(shop: Engi
 
 def test_what_the_client_read_is_not_given_again(shop: Engine) -> None:
     responder = HookResponder()
-    responder.answer(shop, after(shop, "read", path="src/pool.py"))
+    responder.answer(shop, after(shop, "read", path="src/pool.py", first=1, last=15))
     assert "def acquire_connection" not in responder.answer(shop, prompt(shop, QUESTION))
 
 
@@ -255,7 +273,7 @@ def test_a_file_outside_of_the_workspace_is_refused(shop: Engine, tmp_path: Path
     (tmp_path / "x.py").write_text("def f(): pass\n")
     for kind in ("read", "edit"):
         with pytest.raises(InvalidPath):
-            HookResponder().answer(shop, after(shop, kind, path=os.fspath(tmp_path / "x.py"), written="def f"))
+            HookResponder().answer(shop, after(shop, kind, path=os.fspath(tmp_path / "x.py"), written="def f", last=1))
 
 
 def test_a_link_that_leads_out_of_the_workspace_is_not_followed(tmp_path: Path) -> None:
@@ -266,4 +284,4 @@ def test_a_link_that_leads_out_of_the_workspace_is_not_followed(tmp_path: Path) 
         found = after(engine, "search", pattern="x.*", output="link.py:1:def outside\n")
         assert HookResponder().answer(engine, found) == ""
         with pytest.raises(InvalidPath):
-            HookResponder().answer(engine, after(engine, "read", path="link.py"))
+            HookResponder().answer(engine, after(engine, "read", path="link.py", first=1, last=1))
