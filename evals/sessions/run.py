@@ -44,7 +44,7 @@ OURS = ("tool", "guidance", "hooks")
 GUIDANCE = read_guidance().rstrip()
 """The text that `ctx setup --guidance` writes, without its markers."""
 INSTRUCTIONS = format_instructions(PROFILES["core"])
-TOLD = "ask ctx first"
+TOLD = "ask ctx before you grep"
 """The words of the guidance by which the agent knows that it is told to."""
 PATIENCE_S = 240.0
 PROMPT = "Change this repository as this commit message says:\n\n{query}"
