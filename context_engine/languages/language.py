@@ -206,6 +206,7 @@ class Outlining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     declarator: str = ""
     blanks: tuple[str, ...] = ()
     semicolons: str = ""
+    opening: str = ""
     macros: tuple[tuple[str, int, SymbolKind], ...] = ()
 
 
@@ -215,11 +216,12 @@ class Language(Outlining, frozen=True, kw_only=True):
     `definitions` and `references` are tree-sitter queries; `depth_max` is how deep below the root they may start;
     `upper_is_constant` makes UPPER_CASE variables and fields constants; `joins_clauses` makes neighbors of one name
     one definition; `declarator` reads name and owner out of a whole declarator, as C writes them; `keywords` give the
-    kind of a definition that only its keyword gives; `blanks` are patterns whose first group is read as blank (macros
-    that a parser cannot read), and `semicolons` one of blanks to be read as such; `macros` are rows of a
-    pattern of names, the number of the argument that names what such a call defines (or else the last one), and its
-    kind. `only_inside` are [open, close] patterns of the parts to read (a `<script>` in HTML), of which a group of
-    `open` is one, too; with [open, close, before, after] the bytes around a part are read as these.
+    kind of a definition that only its keyword gives; `blanks` are patterns whose first group is read as blank
+    (macros that a parser cannot read), and `semicolons` one of blanks to be read as such; `opening` matches a file
+    of which no part is read without what its first group begins with (`<?php`); `macros` are rows of a pattern of
+    names, the number of the argument that names what such a call defines (or else the last one), and its kind.
+    `only_inside` are [open, close] patterns of the parts to read (a `<script>` in HTML), of which a group of `open`
+    is one, too; with [open, close, before, after] the bytes around a part are read as these.
     `claims` maps a suffix that several languages use to a pattern of the files that are in this one.
     `inline_tests` and `parsed_bytes_max`: see docs/guides/adding-a-language.md.
     """
@@ -436,7 +438,7 @@ def _patterns(language: Language) -> Iterator[tuple[str, str]]:
     """Yield the patterns of a language, each with its field."""
     yield "comments.docstring", language.comments.docstring
     yield "outline.declarator", language.declarator
-    yield "outline.semicolons", language.semicolons
+    yield from (("outline.semicolons", language.semicolons), ("outline.opening", language.opening))
     yield from (("outline.macros", macro_call(names)) for names, _, _ in language.macros)
     yield from (("outline.blanks", pattern) for pattern in language.blanks)
     yield from (("only_inside", pattern) for part in language.only_inside for pattern in part[:2])

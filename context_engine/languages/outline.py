@@ -200,7 +200,7 @@ def _find_symbols(language: Language, data: bytes, best: dict[int, DefinitionMat
 
 def _name(data: bytes, node: Node, chars_max: int = NAME_CHARS_MAX) -> str:
     text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
-    if text[:1] in QUOTES:
+    if text[:1] in QUOTES and any(map(str.isalnum, text)):  # an operator may be `<=>`
         text = text.strip(QUOTES + ">")
     if len(text) > 40 or "\n" in text:
         text = " ".join(text[: 10 * chars_max].split())[:chars_max]

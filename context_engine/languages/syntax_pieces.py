@@ -20,7 +20,7 @@ from typing import NamedTuple
 from tree_sitter import Node, QueryCursor, Range, Tree
 
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Language
+from context_engine.languages.language import Language, compile_pattern
 from context_engine.languages.syntax_trees import read_tree, tree_errors
 from context_engine.model import Finding
 
@@ -91,9 +91,9 @@ def read_pieces(language: Language, data: bytes, grammars: Grammars) -> tuple[by
     if isinstance(tree, str):
         return data, tree
     pieces = [Piece(0, tree)]
-    # A piece of PHP has no `<?php` of its own, and would be a text without errors.
-    if tree.root_node.has_error and language.content == "code" and language.grammar != "php":
-        reader = _PieceReader(language, data, grammars)
+    opening = compile_pattern(language.opening, of_bytes=True).match(data) if tree.root_node.has_error else None
+    if opening and language.content == "code":
+        reader = _PieceReader(language, data, grammars, opening.end(1) if language.opening else 0)
         for start, stop in _broken_parts(data, tree.root_node):
             reader.read_part([], reader.lines(start, stop), [], DEPTH_MAX)
             pieces += [*reader.pieces, Piece(stop, tree)]
@@ -131,11 +131,12 @@ def _loses_lines(top: Node) -> bool:
 
 
 class _PieceReader:
-    def __init__(self, language: Language, data: bytes, grammars: Grammars) -> None:
+    def __init__(self, language: Language, data: bytes, grammars: Grammars, opening_stop: int) -> None:
         self.pieces: list[Piece] = []
         self._language, self._data, self._grammars = language, data, grammars
         self._bytes_left = READ_AGAIN_MIN + READ_AGAIN_MAX * len(data)
         self._row, self._counted = 0, 0
+        self._opening = self.lines(0, _next_line(data, opening_stop) if opening_stop else 0)
 
     def lines(self, start: int, stop: int) -> list[Line]:
         self._row += self._data.count(b"\n", self._counted, start)
@@ -189,7 +190,7 @@ class _PieceReader:
 
     def _parse(self, lines: list[Line]) -> Tree | None:
         ranges: list[Range] = []
-        for line in lines:
+        for line in [*(line for line in self._opening if line.row < lines[0].row), *lines]:
             if ranges and ranges[-1].end_byte == line.start:
                 begin = ranges.pop()
                 ranges.append(Range(begin.start_point, (line.row + 1, 0), begin.start_byte, line.stop))

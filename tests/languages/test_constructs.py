@@ -71,21 +71,28 @@ def test_no_construct_costs_a_file_a_definition(language: str) -> None:
     assert not lost
 
 
-def test_a_broken_method_costs_its_class_no_other_and_its_error_is_the_only_one() -> None:
-    methods = "\n".join(f"    int m{number}() {{\n        return {number};\n    }}" for number in range(9))
-    source = (
-        f"class C {{\n    int broken( {{ ) int\n        [[ return;\n    }}\n{methods}\n}}\nclass D {{\n}}\n".encode()
-    )
-    found = outline_file(LANGUAGES["java"], source, GRAMMARS, details=True)
-    names = [(symbol.name, symbol.first, symbol.last) for symbol in found.symbols if symbol.name != "broken"]
+@pytest.mark.parametrize(
+    ("language", "start"), [("java", ""), ("php", "<?php\n"), ("php", "#!/usr/bin/php\n\n<?php\n")]
+)
+def test_a_broken_method_costs_its_class_no_other_and_its_error_is_the_only_one(language: str, start: str) -> None:
+    kind = "function" if start else "int"
+    methods = "\n".join(f"    {kind} m{number}() {{\n        return {number};\n    }}" for number in range(9))
+    broken = f"    {kind} broken( {{ ) int\n        [[ return;\n    }}\n"
+    source = f"{start}class C {{\n{broken}{methods}\n}}\nclass D {{\n}}\n".encode()
+    found = outline_file(LANGUAGES[language], source, GRAMMARS, details=True)
+    above = start.count("\n")
+    names = [
+        (symbol.name, symbol.first - above, symbol.last - above) for symbol in found.symbols if symbol.name != "broken"
+    ]
     inner = [(f"m{number}", 5 + 3 * number, 7 + 3 * number) for number in range(9)]
     assert names == [("C", 1, 32), *inner, ("D", 33, 34)]
-    assert {problem.line for problem in found.problems} <= {2, 3, 4}
+    assert {problem.line - above for problem in found.problems} <= {2, 3, 4}
 
 
-def test_a_broken_php_file_keeps_what_its_parser_found_and_its_errors() -> None:
-    source = b"<?php\nfunction one() {}\nfunction broken( {\n    [[ ) return\n class ) ( {{\n\nfunction two() {\n}\n"
-    found = outline_file(LANGUAGES["php"], source, GRAMMARS, details=True)
+@pytest.mark.parametrize("after", ["", "?>\n<b><?php two() ?></b>\n"])
+def test_a_broken_php_file_keeps_what_its_parser_found_and_its_errors(after: str) -> None:
+    source = f"<?php\nfunction one() {{}}\nfunction broken( {{\n    [[ ) return\n class ) ( {{{{\n\nfunction two() {{\n}}\n{after}"
+    found = outline_file(LANGUAGES["php"], source.encode(), GRAMMARS, details=True)
     assert {"one", "two"} <= {symbol.name for symbol in found.symbols} and found.problems
 
 

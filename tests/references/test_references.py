@@ -129,10 +129,15 @@ def test_the_hierarchy_lists_bases_and_what_is_below(project: Open) -> None:
 
 def test_a_part_of_require_is_the_function_of_the_module(project: Open) -> None:
     engine = project("TypeScript")
-    edges = engine.symbols.trace("open").edges
+    edges = engine.symbols.trace("open", under="lib/old.js").edges
     assert [(edge.source, edge.kind, edge.certainty) for edge in edges] == [
         ("lib/old.js", "read", "exact"), ("useIt", "call", "exact"),
     ]  # fmt: skip
+
+
+def test_a_method_that_a_class_only_declares_has_callers(project: Open) -> None:
+    engine = project("TypeScript")
+    assert [edge.source for edge in engine.symbols.trace("Box_.open").edges] == ["ofDefault"]
 
 
 def test_what_is_assigned_to_exports_belongs_to_the_module_only(project: Open) -> None:
