@@ -9,9 +9,12 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.hints import NOT_FOLLOWED, watch_hints
 
 settings.register_profile("quick", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +24,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # assertions of 350 files in each of its workers, for nine seconds, unless it may keep them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+watch_hints()
 
 # What the user of this machine remembers and has set is not part of a test.
 _HOME = tempfile.TemporaryDirectory(prefix="ctx-tests-", ignore_cleanup_errors=True)
@@ -36,6 +41,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background job ignores it; Ctrl-C is tested all the same
+
+
+@pytest.fixture(autouse=True)
+def every_hint_can_be_followed() -> Iterator[None]:
+    """Fail a test in which a reply names an argument that a client cannot send."""
+    yield
+    found, NOT_FOLLOWED[:] = sorted(set(NOT_FOLLOWED)), []
+    assert not found
 
 
 @pytest.fixture(scope="session")

@@ -160,7 +160,7 @@ def _apply_delta(delta: Delta, data: bytes) -> bytes | None:
 
 AROUND_SECRETS = (
     "Leave the line with the secret out: edit the lines around it, and let the user change the secret."
-    " Where the label is meant as text, of a document or a test, repeat the call with labels_are_text: true."
+    " Where the label is meant as text, of a document or a test, repeat it by call_tool with labels_are_text: true."
 )
 
 

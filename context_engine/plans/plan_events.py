@@ -54,7 +54,7 @@ class StepTransition(NamedTuple):
 
 _NOT_STARTED = "Call start_step first, or repeat with force: true."
 _WAITS = "view_progress says what it waits for; start that first, or repeat with force: true."
-_FAIL_ADVICE = "Call start_step first, or skip it: skip: true."
+_FAIL_ADVICE = "Call start_step first, or repeat with skip: true."
 _OPEN = ("pending", "ready", "in_progress", "failed")
 _BEGUN = ("completed", "skipped", "failed", "in_progress")
 MOVES: Mapping[str, StepTransition] = {

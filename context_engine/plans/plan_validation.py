@@ -111,8 +111,7 @@ def _find_cycle(plan: Plan, drawn: StepGraph) -> Iterator[PlanFinding]:
 
 def _find_dangling(plan: Plan) -> Iterator[PlanFinding]:
     known = plan.step_numbers()
-    advice = f"Steps go from 1 to {len(known)}: name one, or leave it out"
-    advice += " (create_plan and refine_plan do: strict: false)."
+    advice = f"Steps go from 1 to {len(known)}: name one, or leave it out."
     for number, step in enumerate(plan.steps, 1):
         for uid in (uid for uid in step.depends_on if uid not in known):
             message = f"step {number} depends on {uid!r:.60}, which is not a step of the plan"

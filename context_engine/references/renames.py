@@ -52,7 +52,10 @@ class RenameUses:
             found.update(self._as_row(place, name, "possible"))
         for use in self._finder.find(name, family, holding):
             place = NamePlace(use.path, use.start)
-            is_shared = is_member and use.certainty == "exact" and self._means_others(place, family)
+            others = self._find_others(place, family) if use.certainty == "exact" else set()
+            if any(self._is_taken(one) for one in others - {place}):
+                continue  # the call of a variable of that name, which has the function
+            is_shared = is_member and any(map(self._finder.is_member, others))
             found.update(self._as_row(place, name, "shared" if is_shared else use.certainty))
         for place, certainty in self._find_namesakes(name, family, holding):
             found.update(self._as_row(place, name, certainty))
@@ -253,14 +256,17 @@ class RenameUses:
             return True  # a plain name may be that of a property of an object that is not written
         return not values or not all(map(is_type_or_module, given))
 
-    def _means_others(self, place: NamePlace, targets: Iterable[NamePlace]) -> bool:
-        """Return whether a name may mean other members as well: its receiver may be of one of several classes."""
+    def _find_others(self, place: NamePlace, targets: Iterable[NamePlace]) -> set[NamePlace]:
+        """Return what else a name may mean: its receiver may be of one of several classes."""
         file = self._project.read(place.path)
         node = file.node_at(place.start, place.start + 1) if file is not None else None
         if file is None or node is None or not file.is_identifier(node):
-            return False
-        others = set(self._finder.meaning(file, node).places).difference(targets)
-        return any(map(self._finder.is_member, others - self._finder.find_joined(targets)))
+            return set()
+        return set(self._finder.meaning(file, node).places).difference(targets) - self._finder.find_joined(targets)
+
+    def _is_taken(self, place: NamePlace) -> bool:
+        found = self._project.binding_at(place)
+        return found is not None and found[1].statement.type == "variable_declarator"
 
     # -- what a new name would run into --
 

@@ -82,7 +82,7 @@ class Resolver:
     def _label_meaning(self, file: SyntaxFile, label: SyntaxNode, name: str) -> Meaning:
         """`Cat(name=...)` names a field of the class, where it has one."""
         outer = up(up(label))
-        fields = file.role_fields(outer, "call") or ("-",)
+        fields = file.role_fields(outer, "call") or file.role_fields(outer, "through") or ("-",)
         for value in self.values(file, get(outer, fields[0])):
             if value.kind == "class":
                 made, _ = self.members.find(value, "__init__")
@@ -236,7 +236,8 @@ class Resolver:
         return tuple(Value("instance", value.place, value.name) for value in makers)
 
     def _index(self, file: SyntaxFile, node: SyntaxNode, fields: tuple[str, ...]) -> Values:
-        return self.elements(self.values(file, get(node, fields[0])))
+        indexed = self.values(file, get(node, fields[0]))
+        return tuple(one for one in indexed if one.kind == "class") or self.elements(indexed)
 
     # -- names --
 

@@ -306,12 +306,12 @@ class Parameter:
         return self.default is REQUIRED
 
     def schema(self, *, with_limits: bool = True) -> dict[str, Any]:
-        """Return its JSON schema, with the default unless that is empty or, out of range, means "not given".
+        """Return its JSON schema, with the default unless that is empty, false or, out of range, means "not given".
 
         The limits of its value can be left out, since an error names them.
         """
         schema: dict[str, Any] = {**self.kind.schema(), "description": self.kind.description}
-        is_empty = self.default is REQUIRED or self.default is None or self.default in ("", (), {})
+        is_empty = self.default in ("", (), {}) or any(self.default is none for none in (REQUIRED, None, False))
         if not is_empty and not (self.default == 0 and schema.get("minimum", 0) > 0):
             schema["default"] = list(self.default) if isinstance(self.default, tuple) else self.default
         return {key: value for key, value in schema.items() if with_limits or key not in LIMITS}

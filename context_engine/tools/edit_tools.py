@@ -166,9 +166,9 @@ def safe_replace(
     anchor: Annotated["Mapping[str, Any] | None", AnchorArg("Text around it, or its lines.")] = None,
     fuzzy_match: Annotated[Fuzzy | None, FuzzyMatchArg("Default: enabled, 5, whitespaceOnly.")] = None,
     dry_run: Annotated[bool, BooleanArg("Preview only.")] = False,
+    expected_matches: Annotated[int, IntegerArg("How many to replace.", 1, 10_000)] = 1,
     *,
     expected_hash: Annotated[str, TextArg("sha256 of the file you read.")] = "",
-    expected_matches: Annotated[int, IntegerArg("How many to replace.", 1, 10_000)] = 1,
 ) -> Reply:
     """Replace one text in a file safely, as JSON: an error unless exactly one place matches."""
     fields = {"target": old_content, "replace": new_content, "expected_matches": expected_matches, **(anchor or {})}

@@ -172,9 +172,9 @@ def start_step(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP, "step"] = 0,
+    force: Annotated[bool, BooleanArg("Start it anyway; recorded.")] = False,
     *,
     step_uid: Annotated[str, UID] = "",
-    force: Annotated[bool, BooleanArg("Although it waits for others; recorded.")] = False,
     include_packet: Annotated[bool, BooleanArg("With the code it is about.")] = True,
     actor: Annotated[str, ACTOR] = "",
     detail: Annotated[bool, DETAIL] = False,
@@ -204,13 +204,11 @@ def complete_step(
         ObjectListArg("Commands that ran.", EVIDENCE, "output", 20),
     ] = (),
     criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
+    force: Annotated[bool, BooleanArg("Complete it anyway; recorded.")] = False,
     *,
     step_uid: Annotated[str, UID] = "",
     files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
     auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
-    force: Annotated[
-        bool, BooleanArg("Although it was not started, or checks and criteria are open; recorded.")
-    ] = False,
     actor: Annotated[str, ACTOR] = "",
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
@@ -235,10 +233,10 @@ def fail_step(
     error: Annotated[str, TextArg("What went wrong.", 0, PROSE_CHARS_MAX)] = "",
     retry: Annotated[bool, BooleanArg("Open it again.")] = False,
     skip: Annotated[bool, BooleanArg("Go on without it.")] = False,
+    release: Annotated[bool, BooleanArg("As if never started.")] = False,
     *,
     step_uid: Annotated[str, UID] = "",
     skip_dependents: Annotated[bool, BooleanArg("And without all that waits for it.")] = False,
-    release: Annotated[bool, BooleanArg("Give it back as if it had not been started.")] = False,
     actor: Annotated[str, ACTOR] = "",
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:

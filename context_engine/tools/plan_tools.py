@@ -237,10 +237,10 @@ def save_plan(
     plan: Annotated[Any, PlanArgument("The plan.")],
     name: Annotated[str, TextArg("Its name.")] = "",
     overwrite: Annotated[bool, BooleanArg("As next version.")] = False,
+    allow_invalid: Annotated[bool, BooleanArg("Keep it anyway.")] = False,
     *,
     tags: Annotated[tuple[str, ...] | None, TAGS] = None,
     expected_version: Annotated[int | None, EXPECTED_VERSION] = None,
-    allow_invalid: Annotated[bool, BooleanArg("Keep it although it cannot be carried out as it is.")] = False,
     reason: Annotated[str, TextArg("Why it changed.")] = "",
 ) -> Reply:
     """Write a plan down: a new one, or its next version."""
@@ -353,9 +353,9 @@ def list_plans(
 def delete_plan(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
+    confirm: Annotated[bool, BooleanArg("Though under way.")] = False,
     *,
     purge: Annotated[bool, BooleanArg("For good, not into the trash.")] = False,
-    confirm: Annotated[bool, BooleanArg("Though under way.")] = False,
 ) -> Reply:
     """Delete a plan: move it into the trash folder."""
     row, trashed = engine.plans.repository.delete(plan_id, purge=purge, confirm=confirm)
@@ -418,11 +418,11 @@ def rollback_plan(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
     target_version: Annotated[int, IntegerArg("Which one.", 1, ENDLESS)],
+    force: Annotated[bool, BooleanArg("While a step runs.")] = False,
     *,
     reason: Annotated[str, TextArg("Why.")] = "",
     execution: Annotated[str, ChoiceArg("What becomes of progress.", PROGRESS_MODES)] = "reconcile",
     expected_version: Annotated[int | None, EXPECTED_VERSION] = None,
-    force: Annotated[bool, BooleanArg("Also while a step is in progress.")] = False,
     detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Undo changes of a plan: an earlier version becomes the newest."""

@@ -125,7 +125,7 @@ def search_code(
     notes = _explain_silence(answer, chosen)
     missing = len(files) - len(rows)
     if missing:
-        notes["next"] = f"{missing} more rows did not fit: pass detail fast, or a larger token_budget"
+        notes["next"] = f"{missing} more rows did not fit: ask for more tokens"
     notes |= drop_empty({"shown_before": list_shown(places)})
     if format == "text":
         return Reply(_format_places(answer, rows, more, notes))

@@ -156,7 +156,7 @@ def scout(
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     left = len(scan.files) - len(shown)
     total = sum(sum(file.by_query) for file in scan.files)
-    steps = [f"{format_count(left, 'more file')}: raise maxResults or narrow with filePatterns"] if left else []
+    steps = [f"{format_count(left, 'more file')}: ask for more results, or name file patterns"] if left else []
     if most < max_matches_per_file:
         steps.append(f"at most {format_count(most, 'match', 'matches')} a file fit")
     reply = {"files": shown, "totalMatches": total, "truncated": bool(left)}
@@ -215,7 +215,7 @@ def grep_codebase(
     if len(shown) < scan.lines:
         reply |= {
             "truncated": True,
-            "next": f"{scan.lines - len(shown):,} more: raise limit, narrow with filePattern, or page with search_text",
+            "next": f"{scan.lines - len(shown):,} more: raise limit, name a file pattern, or page with search_text",
         }
     if not scan.lines:
         reply["message"] = f"No matches found for pattern '{pattern}'"

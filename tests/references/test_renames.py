@@ -230,6 +230,27 @@ def test_a_shorthand_keeps_the_one_of_its_two_names_that_is_not_renamed(
     assert {number: now[number - 1] for number in lines} == lines
 
 
+@pytest.mark.parametrize(
+    ("text", "renamed"),
+    [
+        ("const { bake } = oven()\nbake()\n", "const { heat: bake } = oven()\nbake()\n"),
+        (
+            "const made = oven()\nconst bake = made.bake\nbake()\n",
+            "const made = oven()\nconst bake = made.heat\nbake()\n",
+        ),
+        ("const { bake: own } = oven()\nown()\n", "const { heat: own } = oven()\nown()\n"),
+    ],
+)
+def test_a_call_of_a_variable_calls_what_it_has_and_keeps_its_name(tmp_path: Path, text: str, renamed: str) -> None:
+    oven = "export function oven() {\n  return { bake() { return 1 } }\n}\n"
+    files = {"oven.ts": oven, "use.ts": f"import {{ oven }} from './oven'\n{text}"}
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        calls = [edge.line for edge in engine.symbols.trace("bake", under="oven.ts").edges if edge.kind == "call"]
+        assert calls == [files["use.ts"].count("\n")]
+        engine.edits.apply(engine.edits.rename_symbol("bake", "heat", path="oven.ts", accept=["none"]).changes)
+    assert (tmp_path / "w/use.ts").read_text() == f"import {{ oven }} from './oven'\n{renamed}"
+
+
 def test_a_keyword_of_a_call_names_the_parameter_of_a_constructor_and_not_the_field(tmp_path: Path) -> None:
     text = (
         "from dataclasses import dataclass\n\n\nclass Cat:\n    def __init__(self, name):\n        self.name: str = name\n\n\n"

@@ -183,7 +183,8 @@ def test_whatever_is_sent_is_either_bound_or_refused_as_an_argument(arguments: d
 def test_the_schema_states_the_default() -> None:
     described = Parameter("limit", IntegerArg("Rows.", 1, 50), 10).schema()
     assert described == {"type": "integer", "minimum": 1, "maximum": 50, "description": "Rows.", "default": 10}
-    assert Parameter("force", BooleanArg("All."), False).schema()["default"] is False
+    assert Parameter("force", BooleanArg("All."), True).schema()["default"] is True
+    assert "default" not in Parameter("force", BooleanArg("All."), False).schema()
     assert "default" not in Parameter("tags", TextListArg("Tags."), ()).schema()
 
 

@@ -147,7 +147,8 @@ def test_the_default_list_has_one_name_for_each_idea_and_describes_every_field(n
     assert not older & schema["properties"].keys()
     assert all(field["description"] for field in schema["properties"].values())
     for parameter in tools.find(name).parameters:
-        if parameter.name in schema["properties"] and parameter.default not in (REQUIRED, None, "", (), {}):
+        is_left_out = parameter.default in (REQUIRED, None, "", (), {}) or parameter.default is False
+        if parameter.name in schema["properties"] and not is_left_out:
             assert schema["properties"][parameter.name]["default"] == parameter.default
 
 

@@ -276,6 +276,11 @@ class JavaScriptStyle(ModuleStyle):
             return Meaning(tuple(dict.fromkeys((*meaning.places, *places))), meaning.is_known or bool(places))
         if outer.type == "pair_pattern" and get(outer, "key") == node:
             return self._find_taken(file, node)
+        if outer.type == "call_expression" and get(outer, "function") == node:
+            # A call of a variable calls the function that it has.
+            meaning = self.resolver.visible_meaning(file, node)
+            called = [value.place for value in self.resolver.values(file, node) if value.kind == "function"]
+            return meaning._replace(places=tuple(dict.fromkeys((*meaning.places, *called))))
         if outer.type == "export_specifier":
             return Meaning(tuple(self._of_specifier(file, outer, set())), is_known=True)
         if outer.type != "import_specifier":

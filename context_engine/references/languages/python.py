@@ -14,7 +14,7 @@ from context_engine.references.nodes import NO_NODE, ancestors, around, beyond, 
 from context_engine.references.values import EXTERNAL, HiddenUse, Meaning, NamePlace, Value, Values
 
 STDLIB = frozenset(sys.stdlib_module_names)
-_STAR = re.compile(rb"^from\s+([.\w]+)\s+import\s+\*", re.MULTILINE)
+_STAR = re.compile(rb"^[ \t]*from\s+([.\w]+)\s+import\s+\*", re.MULTILINE)
 _OWNER = re.compile(rb"([\w.]{1,100})\.$")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 PROPERTIES = ("property", "cached_property", "getter", "setter", "deleter")
