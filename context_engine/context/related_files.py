@@ -18,7 +18,7 @@ from context_engine.context.shown_lines import ShownLines
 from context_engine.errors import ContextEngineError
 from context_engine.index import role_of
 from context_engine.model import Definition
-from context_engine.text import LineSpan, escape_line, format_count
+from context_engine.text import LineSpan, escape_line, format_count, locate_lines
 
 RELATED_MAX = 5
 """Related files of one file; nobody reads a longer list."""
@@ -151,19 +151,22 @@ def describe_mentions(
         partners = find_partners(path, workspace.symbols.files_named)
         tests = [line for own in lines.values() for line in own if is_test(line.path)]
         tests.sort(key=lambda line: line.path not in partners)
-        named = {(line.path, line.symbol): f"{line.path}:{line.begin} {line.symbol}" for line in reversed(tests)}
+        named = [*{(line.path, line.symbol): line for line in reversed(tests)}.values()][: -TESTS_MAX - 1 : -1]
+        places = locate_lines((line.path, line.begin) for line in named)
+        chosen = [f"{place} {escape_line(line.symbol)}".rstrip() for place, line in zip(places, named, strict=True)]
         others = [other for other in partners if other not in {line.path for line in tests}]
-        chosen = [*[*named.values()][: -TESTS_MAX - 1 : -1], *others[:PARTNERS_MAX]]
+        chosen += map(escape_line, others[:PARTNERS_MAX])
         if chosen and not shown.note_question(*chosen):
-            yield f"tests: {', '.join(escape_line(test).rstrip() for test in chosen)}"
+            yield f"tests: {', '.join(chosen)}"
     for name, own in lines.items():
         code = [line for line in own if not is_test(line.path)]
         left = [line for line in code if not shown.includes(line.path, line.line, line.text)]
         if left:
             yield f"{format_count(len(left), 'other line')} with {escape_line(name.rpartition('.')[2])}:"
-        for line in left[: MENTIONS_MAX // len(lines)]:
+        taken = left[: MENTIONS_MAX // len(lines)]
+        for place, line in zip(locate_lines((line.path, line.line) for line in taken), taken, strict=True):
             shown.add(line.path, line.line, line.text)
-            yield f"{escape_line(line.path)}:{line.line}: {escape_line(line.text.strip()[:LINE_CHARS])}"
+            yield f"{place}: {escape_line(line.text.strip()[:LINE_CHARS])}"
 
 
 def describe_mentions_at(

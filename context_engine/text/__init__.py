@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         format_cursor,
         format_size,
         hash_page,
+        locate_lines,
         parse_cursor,
         suggest_nearest,
     )

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from context_engine.errors import InvalidArgument
@@ -51,6 +51,18 @@ def escape_line(name: str) -> str:
     if not name.isprintable():
         return _UNSAFE_NAME.sub(lambda found: escape_characters(found.group()), name)
     return name
+
+
+def locate_lines(places: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Yield `path:line` for places one below the other; where one has the path of the place before it, only `:line`.
+
+    >>> list(locate_lines([("a.py", 3), ("a.py", 9), ("b.py", 1)]))
+    ['a.py:3', ':9', 'b.py:1']
+    """
+    before = ""
+    for path, line in places:
+        yield f":{line}" if path == before else f"{escape_line(path)}:{line}"
+        before = path
 
 
 def escape_characters(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import describe_mentions
 from context_engine.errors import InvalidArgument
-from context_engine.text import compact_json, drop_empty, escape_line, format_count
+from context_engine.text import compact_json, drop_empty, escape_line, format_count, locate_lines
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
 from context_engine.tools.reply import (
     NOTE_CHARS,
@@ -185,16 +185,16 @@ def _step_lines(traced: "Trace") -> Iterator[str]:
     """Yield a line for each step; those of an impact with the size of each level before its first one."""
     levels = Counter(edge.depth for edge in traced.edges)
     level = 0
-    for edge in traced.edges:
-        text = _edge_text(edge, traced.direction)
+    for edge, place in zip(traced.edges, locate_lines((edge.path, edge.line) for edge in traced.edges), strict=True):
+        text = _edge_text(edge, place, traced.direction)
         if traced.direction == "impact" and edge.depth != level:
             level = edge.depth
             text = f"level {level}: {format_count(levels[level], 'definition')}\n{text}"
         yield text
 
 
-def _edge_text(edge: "Edge", direction: str) -> str:
-    """Format a step; on the first level the caller knows one of its ends."""
+def _edge_text(edge: "Edge", place: str, direction: str) -> str:
+    """Format a step at a place; on the first level the caller knows one of its ends."""
     indent = "  " if direction == "impact" else "  " * (edge.depth - 1)
     ends = f"{edge.source} -> {edge.target}"
     if edge.kind == "base":
@@ -207,7 +207,7 @@ def _edge_text(edge: "Edge", direction: str) -> str:
     ends += f" ({edge.origin or edge.certainty})" if edge.origin or edge.certainty != "exact" else ""
     ends += f", {edge.uses} uses" if edge.uses > 1 else ""
     what = "" if ends == edge.path else f" {ends}"
-    return f"{indent}{escape_line(edge.path)}:{edge.line}{what} | {clip_line(edge.evidence.strip(), LINE_CHARS_MAX)}"
+    return f"{indent}{place}{what} | {clip_line(edge.evidence.strip(), LINE_CHARS_MAX)}"
 
 
 # -- the outline of a file --------------------------------------------------------------------------------------------

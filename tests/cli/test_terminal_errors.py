@@ -57,8 +57,8 @@ PROVOKED = [
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("CACHE", "CONFIG", "DATA"):
-        monkeypatch.setenv(f"CTX_{name}_FOLDER", str(tmp_path / name.lower()))
+    for name in ("CTX_CACHE_FOLDER", "CTX_DATA_FOLDER", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
     folder = repository(tmp_path / "project", {"README.md": "hello\nworld\n", "a.py": "def pay():\n    return 1\n"})
     (folder / "image.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     monkeypatch.chdir(folder)
