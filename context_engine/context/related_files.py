@@ -135,9 +135,9 @@ def describe_mentions(
     """Yield what the next search for definitions of a file would find: their tests, then a few lines of each.
 
     `names` have the lines that the client sees of each definition. The tests are those that name one, then those named
-    after the file. The lines have a name as `rg` finds it, under a head that counts them; those of the file come first.
-    Nothing that the client was `shown` is given, and what is taken is recorded there. A file without an index gives
-    nothing, nor does a name that very many places have.
+    after the file. The lines have a name as `rg` finds it, the first below a head that counts them; those of
+    the file come first. Nothing that the client was `shown` is given, and what is taken is recorded there. A file
+    without an index gives nothing, nor does a name that very many places have.
     """
     lines = {}
     for name, own in names.items():
@@ -161,12 +161,12 @@ def describe_mentions(
     for name, own in lines.items():
         code = [line for line in own if not is_test(line.path)]
         left = [line for line in code if not shown.includes(line.path, line.line, line.text)]
-        if left:
-            yield f"{format_count(len(left), 'other line')} with {escape_line(name.rpartition('.')[2])}:"
         taken = left[: MENTIONS_MAX // len(lines)]
+        head = f"{format_count(len(left), 'other line')} with {escape_line(name.rpartition('.')[2])}:\n"
         for place, line in zip(locate_lines((line.path, line.line) for line in taken), taken, strict=True):
             shown.add(line.path, line.line, line.text)
-            yield f"{place}: {escape_line(line.text.strip()[:LINE_CHARS])}"
+            yield f"{head}{place}: {escape_line(line.text.strip()[:LINE_CHARS])}"
+            head = ""
 
 
 def describe_mentions_at(

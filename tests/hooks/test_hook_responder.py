@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.context import QUOTED_FROM_REPOSITORY
+from context_engine.context import QUOTED_FROM_REPOSITORY, ShownLines, describe_mentions
 from context_engine.engine import Engine
 from context_engine.errors import InvalidPath
 from context_engine.hooks import HookEvent, HookResponder, prompt_context, tool_notes
 from context_engine.model import Query
-from context_engine.text import estimate_tokens
+from context_engine.text import LineSpan, estimate_tokens
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -250,6 +250,12 @@ def test_an_edit_is_told_the_other_lines_with_the_name_of_what_changed_and_the_t
     written = "    def acquire_connection(self, timeout):"
     text = HookResponder().answer(shop, after(shop, "edit", path="src/pool.py", written=written))
     assert "1 other line with acquire_connection:\nsrc/app.py:6: pool.acquire_connection(3)" in text
+
+
+@pytest.mark.parametrize("tokens", range(5, 60, 3))
+def test_a_list_that_is_cut_never_ends_with_the_head_of_lines_that_are_gone(shop: Engine, tokens: int) -> None:
+    mentions = describe_mentions("src/pool.py", {"acquire_connection": LineSpan(9, 11)}, shop, ShownLines())
+    assert not prompt_context.limit_lines("", mentions, tokens).endswith("acquire_connection:")
 
 
 def test_the_read_of_a_definition_is_told_the_other_lines_with_its_name_that_the_client_has_not_seen(
