@@ -111,7 +111,7 @@ def _locate_line(path: str, line: int, workspace: Workspace, function: str = "")
     If the line is outside the function that a frame names, the frame is of another version: its place is the function.
     """
     try:
-        outline = workspace.symbols.outline(path) if line else None
+        outline = workspace.symbols.outline(path, details=False) if line else None
     except CallError:
         outline = None
     if outline is None:

@@ -148,7 +148,7 @@ def find_written_lines(text: str, written: str) -> list[LineSpan]:
 def _name_symbols(path: str, found: Mapping[int, str], engine: Engine, shown: ShownLines) -> Iterator[str]:
     """Yield each symbol of a file that contains some of the lines."""
     try:
-        outline = engine.symbols.outline(path)
+        outline = engine.symbols.outline(path, details=False)
     except ContextEngineError:  # a file that the client may read, and we may not
         return
     symbols = [symbol for _, symbol in outline.symbols]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from context_engine.languages import (
@@ -13,7 +12,9 @@ from context_engine.languages import (
     Languages,
     Outline,
     PathIndex,
+    SymbolReference,
     SyntaxFile,
+    find_references,
     outline_file,
     read_syntax,
     resolve_import,
@@ -24,16 +25,6 @@ TEXT_BYTES_MAX = 24_000_000
 """Source text whose outlines, or syntax trees, are in memory; a tree takes about ten times the bytes of its text."""
 Read = Callable[[str], bytes | None]
 Value = TypeVar("Value")
-
-
-@dataclass(slots=True)
-class ParsedFile:
-    """A file as it is now: its detailed outline, its lines, its language."""
-
-    outline: Outline
-    lines: list[str]
-    language: str
-    qualified: list[str] = field(default_factory=list)
 
 
 class _ContentCache(Generic[Value]):
@@ -78,23 +69,10 @@ class ParsedFileCache:
         self._read = read
         self._texts = texts or RedactedDocuments()
         self._question = threading.local()
-        self._parsed = _ContentCache(self._parse)
         self._outlines = _ContentCache(self._outline)
+        self._detailed = _ContentCache(self._outline_in_detail)
+        self._references = _ContentCache(self._find_references)
         self._trees = _ContentCache(self._read_syntax)
-
-    def parse(self, path: str) -> ParsedFile | None:
-        """Return a file's current detailed outline; None when it cannot be read, or its language is unknown."""
-        content = self._load(path)
-        return self._parsed.get(path, content) if content else None
-
-    def _parse(self, path: str, content: bytes) -> ParsedFile | None:
-        language = self.languages.detect(path, content)
-        if language is None:
-            return None
-        shown = self._texts.of(content, path)
-        text = shown.text
-        found = outline_file(language, text.encode() if shown.has_secrets else content, self._grammars, details=True)
-        return ParsedFile(found, text.split("\n"), language.name, qualified_names(found.symbols))
 
     def load(self, path: str) -> bytes:
         """Return the current bytes of a file; none if it cannot be read."""
@@ -134,25 +112,34 @@ class ParsedFileCache:
         """Return a file's current lines without its secrets."""
         return self._texts.of(self.load(path), path).text.split("\n")
 
-    def outline(self, path: str) -> tuple[Outline, list[str]]:
-        """Return a file's current outline without details, and the qualified names of its symbols."""
-        return self._outlines.get(path, self.load(path))
+    def outline(self, path: str, *, details: bool = False) -> tuple[Outline, list[str]]:
+        """Return a file's current outline, and the qualified names of its symbols."""
+        return (self._detailed if details else self._outlines).get(path, self.load(path))
 
-    def _outline(self, path: str, content: bytes) -> tuple[Outline, list[str]]:
+    def _outline(self, path: str, content: bytes, *, details: bool = False) -> tuple[Outline, list[str]]:
         language = self.languages.detect(path, content)
-        outline = outline_file(language, content, self._grammars) if language is not None else Outline()
+        outline = outline_file(language, content, self._grammars, details=details) if language else Outline()
         return outline, qualified_names(outline.symbols)
+
+    def _outline_in_detail(self, path: str, content: bytes) -> tuple[Outline, list[str]]:
+        shown = self._texts.of(content, path)
+        return self._outline(path, shown.text.encode() if shown.has_secrets else content, details=True)
+
+    def references(self, path: str) -> list[SymbolReference]:
+        """Return the uses of names in a file, in its order."""
+        return self._references.get(path, self.load(path))
+
+    def _find_references(self, path: str, content: bytes) -> list[SymbolReference]:
+        language = self.languages.detect(path, content)
+        return find_references(language, content, self.outline(path)[0].symbols, self._grammars) if language else []
 
     def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:
         """Return (target as written, line, resolved files) of each import; no files: outside this project."""
-        parsed = self.parse(path)
-        if parsed is None:
-            return []
-        language = self.languages.get(parsed.language)
+        language = self.languages.detect(path, self.load(path))
         if language is None:
             return []
         rows = []
-        for imported in parsed.outline.imports:
+        for imported in self.outline(path, details=True)[0].imports:
             files = resolve_import(language, path, imported.target, paths, imported.names)
             rows.append((imported.target, imported.line, [one for one in files if one != path]))
         return rows

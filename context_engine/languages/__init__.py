@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         find_whole_words,
         occurrence_at,
     )
-    from context_engine.languages.outline import Outline, outline_file
-    from context_engine.languages.outline_types import Import, Symbol
+    from context_engine.languages.outline import Outline, find_references, outline_file
+    from context_engine.languages.outline_types import Import, Symbol, SymbolReference
     from context_engine.languages.syntax_file import NOWHERE, NameBinding, SyntaxFile, read_syntax
     from context_engine.languages.syntax_trees import (
         Capture,

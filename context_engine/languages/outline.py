@@ -1,7 +1,7 @@
 r"""Outline a file: what it defines and imports. Never raises: a broken file is a file with problems.
 
 One parse and one query without a walk over nodes in Python, since this runs on every file of a work tree. `details`
-adds signatures, doc comments, references and syntax errors, which only answers need; see `signatures.py`.
+adds signatures, doc comments and syntax errors, which only answers need; see `signatures.py`.
 
 >>> from context_engine.languages import Grammars, Languages
 >>> python = Languages.builtin()["python"]
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -38,24 +38,33 @@ from context_engine.languages.outline_types import (
     nest_symbols,
 )
 from context_engine.languages.syntax_pieces import PiecewiseTree, read_pieces
+from context_engine.languages.syntax_trees import node_position
 from context_engine.model import Finding, syntax_finding
 
 PROBLEMS_MAX = 20
 """Errors in a detailed outline: enough to see that imports or symbols may be missing."""
+DETAILED_BYTES_MAX = 1_000_000
+"""The details of so many bytes take 0.4 s of processor time; the rest of a longer file has none."""
+REFERENCES_MAX = 20_000  # more than any file a person wrote; a generated one must not fill the memory
+USES = frozenset({"call", "type", "read"})
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a file contains. Only detailed outlines have `references`; `problems` report what could not be read."""
+    """What a file contains; `problems` report what could not be read."""
 
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[Import, ...] = ()
-    references: tuple[SymbolReference, ...] = ()
     problems: tuple[Finding, ...] = ()
 
 
 def outline_file(language: Language, data: bytes, grammars: Grammars, *, details: bool = False) -> Outline:
     """Outline one file. `data` may be anything: not UTF-8, cut in half, nested a hundred thousand deep."""
+    if details and len(data) > DETAILED_BYTES_MAX:
+        part = data[: data.rfind(b"\n", 0, DETAILED_BYTES_MAX) + 1 or DETAILED_BYTES_MAX]
+        found, line = outline_file(language, part, grammars, details=True), part.count(b"\n") + 1
+        rest = syntax_finding(line, 1, f"not outlined from here, after {len(part):,} of {len(data):,} bytes")
+        return replace(found, problems=(rest, *found.problems[: PROBLEMS_MAX - 1]))
     if language.scanner is not None:
         return _scan(language, data, details=details)
     if language.grammar is None:
@@ -74,10 +83,30 @@ def outline_file(language: Language, data: bytes, grammars: Grammars, *, details
     symbols = nest_symbols(join_clauses(found) if language.joins_clauses else found)
     if not details:
         return Outline(tuple(symbols), tuple(imports))
-    cursor = grammars.cursor(language.grammar, language.references) if language.references else None
-    references = detailed.find_references(data, symbols, tree.matches(cursor)) if cursor else ()
     symbols = detailed.add_details(language, data, symbols, nodes)
-    return Outline(tuple(symbols), tuple(imports), references, tree.errors(data, PROBLEMS_MAX))
+    return Outline(tuple(symbols), tuple(imports), tree.errors(data, PROBLEMS_MAX))
+
+
+def find_references(
+    language: Language, data: bytes, symbols: Iterable[Symbol], grammars: Grammars
+) -> list[SymbolReference]:
+    """Return the uses of names in a file, in its order; the names of its symbols are none."""
+    cursor = grammars.cursor(language.grammar or "", language.references) if language.references else None
+    data, tree = read_pieces(language, data, grammars)
+    if cursor is None or isinstance(tree, str):
+        return []
+    uses: dict[int, tuple[str, Node]] = {}
+    for _, captured in tree.matches(cursor):
+        for kind in captured.keys() & USES:
+            for node in captured[kind]:
+                uses.setdefault(node.start_byte, (kind, node))
+    names = {data.find(symbol.name.encode("utf-8", "replace"), symbol.start) for symbol in symbols}
+    found = []
+    for start in sorted(uses.keys() - names)[:REFERENCES_MAX]:
+        kind, node = uses[start]
+        name = data[start : node.end_byte].decode("utf-8", "replace")
+        found.append(SymbolReference(start, name, *node_position(data, node), kind))
+    return found
 
 
 def _scan(language: Language, data: bytes, *, details: bool) -> Outline:

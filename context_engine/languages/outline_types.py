@@ -53,13 +53,13 @@ class Import(NamedTuple):
 
 
 class SymbolReference(NamedTuple):
-    """A name that is used: `kind` is call, type or read; `symbol` indexes the enclosing symbol (-1: none)."""
+    """A name that is used at `start` in bytes: `kind` is call, type or read."""
 
+    start: int
     name: str
     line: int
     column: int
     kind: str
-    symbol: int = -1
 
 
 class FoundSymbol(NamedTuple):

@@ -1,4 +1,4 @@
-"""Add the details that only answers need to an outline: signatures, doc comments and references.
+"""Add the details that only answers need to an outline: signatures and doc comments.
 
 This runs on single files when a call asks for them, so it may walk over nodes. Never raises.
 """
@@ -6,21 +6,17 @@ This runs on single files when a call asks for them, so it may walk over nodes. 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable
 from functools import lru_cache
 
 from tree_sitter import Node
 
 from context_engine.languages.comments import ATTRIBUTE, docstring_text, find_comment_end, strip_marks
 from context_engine.languages.language import Comments, Language
-from context_engine.languages.outline_types import Symbol, SymbolReference
-from context_engine.languages.syntax_trees import node_position
+from context_engine.languages.outline_types import Symbol
 
 SIGNATURE_CHARS_MAX = 300
 SIGNATURE_BYTES_MAX = 4_000  # read so much to find these: attributes, comments and indentation fall away
 DOC_CHARS_MAX = 1_000
-REFERENCES_MAX = 20_000  # more than any file a person wrote; a generated one must not fill the memory
 INNER_FIELDS = ("value", "definition", "declaration", "declarator", "right")
 BEFORE = re.compile(r"[^;{}()=,]*(?:(?<=\s)|(?<!.))")
 BODY_MARK = re.compile(r" ?(?:=>|->|[{:=,]|\bdo|\bwhere|\bis|\bbegin)$")
@@ -111,34 +107,3 @@ def _doc_above(comments: Comments, lines: list[str], symbol: Symbol) -> str:
     while row >= 0 and (start := find_comment_end(comments, lines, row, is_upward=True)) is not None:
         row = start - 1
     return strip_marks(comments, lines[row + 1 : stop])
-
-
-# -- references -------------------------------------------------------------------------------------------------------
-
-
-def find_references(
-    data: bytes, symbols: list[Symbol], matches: Iterable[tuple[int, dict[str, list[Node]]]]
-) -> tuple[SymbolReference, ...]:
-    """Return every use that the query found, in file order, with the innermost symbol around it."""
-    uses: dict[int, tuple[str, Node]] = {}
-    for _, captured in matches:
-        for kind, nodes in captured.items():
-            if kind in ("call", "type", "read"):
-                for node in nodes:
-                    uses.setdefault(node.start_byte, (kind, node))
-    names = {data.find(symbol.name.encode("utf-8", "replace"), symbol.start) for symbol in symbols}
-    starts = [symbol.start for symbol in symbols]
-    found = []
-    for start in sorted(uses.keys() - names)[:REFERENCES_MAX]:
-        kind, node = uses[start]
-        line, column = node_position(data, node)
-        name = data[start : node.end_byte].decode("utf-8", "replace")
-        found.append(SymbolReference(name, line, column, kind, _enclosing(symbols, starts, start)))
-    return tuple(found)
-
-
-def _enclosing(symbols: list[Symbol], starts: list[int], offset: int) -> int:
-    index = bisect_right(starts, offset) - 1
-    while index >= 0 and symbols[index].stop <= offset:
-        index = symbols[index].parent
-    return index

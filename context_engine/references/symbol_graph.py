@@ -29,7 +29,7 @@ from context_engine.languages import Import, Outline, PathIndex, Symbol, SyntaxF
 from context_engine.references.project_files import ProjectFiles
 from context_engine.references.reference_finder import ReferenceFinder, SymbolUse, offset_of
 from context_engine.references.scip.scip_edges import EdgeProject, ExternalEdges
-from context_engine.references.values import SCIP, Certainty, ExternalEdge, NamePlace
+from context_engine.references.values import SCIP, Certainty, NamePlace
 from context_engine.repo import is_sensitive, is_under
 from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words
 
@@ -240,10 +240,9 @@ class SymbolGraph:
         near = {path, *(file for _, _, files in self.imports(path) for file in files)}
         others = [one for one in self.definitions(defined[0].name) if one.name == defined[0].name]
         is_sure = len(others) <= len(defined) or any(one.path in near for one in defined)
-        for use in self.uses_in(path):
-            if use.target != defined[0].name:
-                continue
-            edge = self._edge_of(use)
+        named = [use for use in self.uses_in(path) if use.target == defined[0].name]
+        for use in (self._as_use_of(use.target, use) for use in named):
+            edge = self._edges.edge_at(path, self.parses.load(path), use.start) if self._edges is not None else None
             if edge is None or not edge.targets:
                 yield use._replace(certainty="likely" if is_sure else "possible")
             elif not places.isdisjoint(edge.targets):
@@ -259,12 +258,6 @@ class SymbolGraph:
         start = offset_of(data, defined.line, 1)
         at = data.find(defined.name.encode("utf-8", "replace"), start)
         return NamePlace(defined.path, at) if at >= 0 and data.count(b"\n", start, at) == 0 else None
-
-    def _edge_of(self, use: SymbolUse) -> ExternalEdge | None:
-        if self._edges is None:
-            return None
-        data = self.parses.load(use.path)
-        return self._edges.edge_at(use.path, data, offset_of(data, use.line, use.column))
 
     def _as_use_of(self, name: str, use: SymbolUse) -> SymbolUse:
         """Return a use with what it uses, and the innermost definition around it."""
@@ -286,7 +279,7 @@ class SymbolGraph:
 
     def _resolve(self, file: SyntaxFile, use: SymbolUse) -> tuple[SymbolDefinition | None, Certainty, str] | None:
         """Return what a use means, and which tool says so; None if nothing shows it."""
-        node = next((one for one in file.find(use.target) if file.position(one) == (use.line, use.column)), None)
+        node = next((one for one in file.find(use.target) if one.start_byte == use.start), None)
         if node is None:
             return None
         meaning = self.finder.meaning(file, node)
@@ -449,12 +442,10 @@ class SymbolGraph:
 
     def uses_in(self, path: str) -> list[SymbolUse]:
         """Return every call and type use in a file."""
-        parsed = self.parses.parse(path)
-        uses = []
-        for one in parsed.outline.references if parsed is not None else ():
-            source = parsed.qualified[one.symbol] if parsed is not None and one.symbol >= 0 else ""
-            uses.append(SymbolUse(path, 0, 0, one.line, one.column, one.kind, source=source, target=one.name))
-        return uses
+        return [
+            SymbolUse(path, start, start, line, column, kind, target=name)
+            for start, name, line, column, kind in self.parses.references(path)
+        ]
 
     def find_unresolved_lines(self, name: str) -> list[tuple[str, int]]:
         """Return the lines that have a name where names are not resolved: in a template, or as a whole string."""

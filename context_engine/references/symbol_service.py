@@ -10,7 +10,7 @@ from functools import cache, partial
 
 from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
 from context_engine.index import LiveIndex, ParsedFileCache, Snapshot
-from context_engine.languages import Outline, PathIndex, Symbol
+from context_engine.languages import PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
 from context_engine.references.graph_traversal import GraphTraversal, NamedLine, Neighbor, NeighborFinder
 from context_engine.references.indirect_symbols import find_inherited_symbols, find_symbols
@@ -81,12 +81,9 @@ class SymbolService(JointService):
         source = read_file(self._root, rel)
         language = self._parses.languages.detect(rel, source.data)
         lines = count_lines(source.text)
-        if details:
-            parsed = self._parses.parse(rel)
-            found, qualified = (parsed.outline, parsed.qualified) if parsed else (Outline(), [])
-        else:
-            outlines = self._newest_graph() if self._live.snapshot() else None
-            found, qualified = outlines.outline(rel, source.sha256) if outlines else self._parses.outline(rel)
+        outlines = None if details or not self._live.snapshot() else self._newest_graph()
+        stored = outlines.outline(rel, source.sha256) if outlines else None
+        found, qualified = stored or self._parses.outline(rel, details=details)
         if language is None:
             return FileOutline(rel, "text", lines, (), (), ())
         symbols = []
@@ -326,10 +323,10 @@ class SymbolService(JointService):
 
     def _definition(self, graph: SymbolGraph, defined: SymbolDefinition) -> Definition:
         """Return a definition with its signature and doc line, read from the file as it is now."""
-        parsed = graph.parses.parse(defined.path)
+        outline, qualified = graph.parses.outline(defined.path, details=True)
         path = self._root.rel(defined.path, must_exist=False)
-        for number, symbol in enumerate(parsed.outline.symbols if parsed else ()):
-            is_same = parsed and symbol.name == defined.name and parsed.qualified[number] == defined.qualified
+        for symbol, full in zip(outline.symbols, qualified, strict=True):
+            is_same = (full, symbol.name) == (defined.qualified, defined.name)
             if is_same and abs(symbol.first - defined.span.first) < SHIFTED_LINES_MAX:
                 return _definition_of(path, defined.language, symbol, defined.qualified)
         return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)

@@ -170,7 +170,7 @@ class FragmentReader:
 
     def _symbols_of(self, file: int) -> tuple[Definition, ...]:
         if file not in self._symbols:
-            outline = self._engine.symbols.outline(self._files[file].file.path)
+            outline = self._engine.symbols.outline(self._files[file].file.path, details=False)
             self._symbols[file] = tuple(symbol for _, symbol in outline.symbols)
         return self._symbols[file]
 

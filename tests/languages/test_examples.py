@@ -7,11 +7,11 @@ from importlib import resources
 
 import pytest
 
-from context_engine.languages import Grammars, Languages, Outline, outline_file
+from context_engine.languages import Grammars, Languages, Outline, SymbolReference, find_references, outline_file
 from context_engine.languages.language import ORDER
 
 
-def rendered(found: Outline, details: bool) -> str:
+def rendered(found: Outline, uses: list[SymbolReference], details: bool) -> str:
     """An outline as text: `kind name first-last`, children indented, then imports, uses and problems."""
     lines: list[str] = []
     depths: list[int] = []
@@ -25,7 +25,7 @@ def rendered(found: Outline, details: bool) -> str:
     for imported in found.imports:
         names = f" ({', '.join(imported.names)})" if imported.names else ""
         lines.append(f"import {imported.target}{names} {imported.line}")
-    lines += [f"{use.kind} {use.name} {use.line}:{use.column} in {use.symbol}" for use in found.references]
+    lines += [f"{use.kind} {use.name} {use.line}:{use.column}" for use in uses]
     lines += [f"problem {problem.line}:{problem.column} {problem.title}" for problem in found.problems]
     return "\n".join(lines)
 
@@ -45,9 +45,10 @@ def test_a_language_outlines_its_examples_as_its_file_says(
     name: str, example: dict[str, object], grammars: Grammars
 ) -> None:
     details = bool(example.get("details"))
-    source = str(example["source"]).encode()
-    found = outline_file(Languages.builtin()[name], source, grammars, details=details)
-    assert rendered(found, details) == str(example["outline"]).rstrip("\n")
+    source, language = str(example["source"]).encode(), Languages.builtin()[name]
+    found = outline_file(language, source, grammars, details=details)
+    uses = find_references(language, source, found.symbols, grammars) if details else []
+    assert rendered(found, uses, details) == str(example["outline"]).rstrip("\n")
 
 
 @pytest.fixture(scope="session")
