@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-lines eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test kills durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-lines eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -44,12 +44,13 @@ pictures: ## draw docs/pictures anew out of the figures in docs/benchmarks.md
 test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 	@$(CHECK) tests -- $(ARGS)
 
-durability: ## kill -9, 100 trials each of index, edit, plan, memory and review, 50 of the daemon; 200 damaged bytes a file; 16 editors at once
-	@CTX_TEST_KILLS=100 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
-		CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 CTX_TEST_PLAN_KILLS=100 \
-		CTX_TEST_DAEMON_KILLS=50 CTX_TEST_MEMORY_KILLS=100 CTX_TEST_REVIEW_KILLS=100 CTX_TEST_FLIPS=200 \
+kills: ## kill -9 of writers of index, edits, renames, undo, plans, memories, reviews and of the daemon, 80 times a test
+	@CTX_TEST_KILLS=$${CTX_TEST_KILLS:-80} $(CHECK) tests -- -m kills tests/index tests/edit tests/plans tests/memory tests/review tests/daemon tests/e2e $(ARGS)
+
+durability: ## many writers at once: 16 editors, 4 writers of plans, readers for a minute; 200 damaged bytes a file
+	@CTX_TEST_CROWD_S=60 CTX_TEST_EDITORS=16 CTX_TEST_PLAN_WRITES=100 CTX_TEST_FLIPS=200 \
 		$(CHECK) tests -- tests/index/test_durability.py tests/edit/test_durability.py tests/plans/test_durability.py \
-		tests/daemon tests/memory/test_durability.py tests/review/test_durability.py tests/security/test_security_damage.py $(ARGS)
+		tests/security/test_security_damage.py $(ARGS)
 
 soak: ## every tool over and over on one server for 20 minutes: memory, threads, descriptors, errors; shorter: make soak SECONDS=60
 	@CTX_TEST_SOAK_S=$(or $(SECONDS),1200) $(CHECK) tests -- -n 0 -s tests/security/test_security_soak.py $(ARGS)

@@ -9,7 +9,8 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -49,6 +50,31 @@ def every_hint_can_be_followed() -> Iterator[None]:
     yield
     found, NOT_FOLLOWED[:] = sorted(set(NOT_FOLLOWED)), []
     assert not found
+
+
+PROOFS = ("hostile", "kills", "abuse", "full_disk", "soak")
+"""Marks of the tests whose trials are counted."""
+
+
+@pytest.fixture
+def tried(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Count a trial, or so many, of a test with a mark of PROOFS; a test that counts none is one trial."""
+    return lambda count=1: record_property("tried", count)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print how many trials of each proof were made, and how many tests found something broken."""
+    for proof in PROOFS:
+        reports = [
+            report
+            for outcome in ("passed", "failed", "error")
+            for report in terminalreporter.stats.get(outcome, ())
+            if proof in report.keywords
+        ]
+        counts = [sum(count for name, count in report.user_properties if name == "tried") or 1 for report in reports]
+        broken = sum(report.failed for report in reports)
+        if reports:
+            terminalreporter.write_line(f"{proof}: tried {sum(counts)}, held {sum(counts) - broken}, broken {broken}")
 
 
 @pytest.fixture(scope="session")

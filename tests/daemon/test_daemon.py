@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -29,7 +29,7 @@ from tests.support.trees import tree
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests look at processes in /proc")
-KILLS = int(os.environ.get("CTX_TEST_DAEMON_KILLS", "3"))
+KILLS = int(os.environ.get("CTX_TEST_KILLS", "3"))
 FILES = {
     "pyproject.toml": "[project]\nname = 'till'\n",
     "shop/till.py": "def add_up(prices):\n\treturn sum(prices)\n\n\ndef receipt(prices):\n    return f'{add_up(prices)} é'\n",
@@ -192,10 +192,14 @@ def test_ten_commands_at_once_start_one_daemon_and_none_outlives_its_stop(home: 
     assert home.ctx("daemon", "stop").returncode == 1
 
 
-def test_a_killed_daemon_loses_no_answer_and_hinders_no_start(home: DaemonHome, shop: Path) -> None:
+@pytest.mark.kills
+def test_a_killed_daemon_loses_no_answer_and_hinders_no_start(
+    home: DaemonHome, shop: Path, tried: Callable[..., None]
+) -> None:
     home.ctx("index", cwd=shop)
     wanted = home.ctx("search", "add up prices", cwd=shop, CTX_DAEMON="0").stdout
     for round_number in range(KILLS):
+        tried()
         pid = home.start()
         with ThreadPoolExecutor(3) as pool:
             asked = [pool.submit(home.ctx, "search", "add up prices", cwd=shop) for _ in range(3)]

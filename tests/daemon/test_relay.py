@@ -23,7 +23,7 @@ from tests.support.trees import tree
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tests look at processes in /proc")
-KILLS = int(os.environ.get("CTX_TEST_DAEMON_KILLS", "3"))
+KILLS = int(os.environ.get("CTX_TEST_KILLS", "3"))
 ALONE = {"CTX_DAEMON": "0"}
 
 
@@ -156,8 +156,12 @@ def test_the_folders_of_a_client_are_asked_through_the_relay(home: DaemonHome, s
 # -- ends -------------------------------------------------------------------------------------------------------------
 
 
-def test_no_call_is_lost_when_the_daemon_is_killed(home: DaemonHome, tmp_path: Path) -> None:
+@pytest.mark.kills
+def test_no_call_is_lost_when_the_daemon_is_killed(
+    home: DaemonHome, tmp_path: Path, tried: Callable[..., None]
+) -> None:
     for round_number in range(KILLS):
+        tried()
         root = tree(tmp_path / f"work{round_number}", FILES)
         home.ctx("index", cwd=root)
         home.start()

@@ -1,7 +1,6 @@
 """Killed inside a transaction, or many writing at once: no file is torn, no call half done, no edit lost.
 
-`CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 pytest tests/edit/test_durability.py` is the full length (`make
-durability`).
+`CTX_TEST_KILLS=80 CTX_TEST_EDITORS=16 pytest tests/edit/test_durability.py` is the full length (`make kills`).
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import json
 import os
 import random
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from tests.support.children import child, killed
 from tests.support.edits import contents, editing, version
 from tests.support.trees import tree
 
-KILLS = int(os.environ.get("CTX_TEST_EDIT_KILLS", "6"))
+KILLS = int(os.environ.get("CTX_TEST_KILLS", "6"))
 EDITORS = int(os.environ.get("CTX_TEST_EDITORS", "4"))
 FILES = ("a.py", "b.py", "linked.py", "sub/c.py")
 COMES_AND_GOES = "sub/deep/new.py"
@@ -55,13 +55,17 @@ def shown(root: Path) -> int:
 
 
 @pytest.mark.slow
-def test_a_writer_killed_inside_a_transaction_leaves_all_files_of_one_version(tmp_path: Path) -> None:
+@pytest.mark.kills
+def test_a_writer_killed_inside_a_transaction_leaves_all_files_of_one_version(
+    tmp_path: Path, tried: Callable[..., None]
+) -> None:
     chance = random.Random(20_261_121)
     root = tree(tmp_path / "w", {path: version(0) for path in FILES})
     (root / "other.py").hardlink_to(root / "linked.py")
     number = broken = trial = 0
     while trial < KILLS or (broken < KILLS // 4 and trial < 20 * KILLS):  # a kill may come between two transactions
         trial += 1
+        tried()
         how = "flush" if trial % 2 else "quick"
         killed(WRITER, str(root), str(number), how, COMES_AND_GOES, *FILES, after_s=chance.uniform(0.002, 0.08))
         for path in (

@@ -1,6 +1,6 @@
 """Killed at any moment, or read by many while one writes: the index stays whole and every answer is a true one.
 
-`CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 pytest tests/index/test_durability.py` is the full length (`make durability`).
+`CTX_TEST_KILLS=80 CTX_TEST_CROWD_S=60 pytest tests/index/test_durability.py` is the full length (`make kills`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import os
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,8 @@ def built_anew(root: Path) -> dict[str, list[tuple[str, int, str]]]:
 
 
 @pytest.mark.slow
-def test_an_indexer_killed_at_any_moment_leaves_a_sound_index(tmp_path: Path) -> None:
+@pytest.mark.kills
+def test_an_indexer_killed_at_any_moment_leaves_a_sound_index(tmp_path: Path, tried: Callable[..., None]) -> None:
     chance = random.Random(20_240_607)
     root = repository(tmp_path / "w", 0)
     began = time.monotonic()
@@ -79,6 +81,7 @@ def test_an_indexer_killed_at_any_moment_leaves_a_sound_index(tmp_path: Path) ->
     whole_s = time.monotonic() - began
     in_time = 0
     for trial in range(KILLS):
+        tried()
         mode = ("first", "update", "rebuild")[trial % 3]
         if mode == "first":
             with open_engine(root) as engine:

@@ -1,6 +1,6 @@
 """Memories outlive their writers: what a killed process said to have written is there, whole, and nothing is half written.
 
-`CTX_TEST_MEMORY_KILLS=100 pytest tests/memory/test_durability.py` is the full length (`make durability`).
+`CTX_TEST_KILLS=80 pytest tests/memory/test_durability.py` is the full length (`make kills`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from context_engine.memory.memory_requests import MemoryDraft, MemoryQuery
 from tests.support.children import killed
 from tests.support.remembering import Remembering
 
-KILLS = int(os.environ.get("CTX_TEST_MEMORY_KILLS", "3"))
+KILLS = int(os.environ.get("CTX_TEST_KILLS", "3"))
 
 CHILD = """
 import sys
@@ -40,14 +41,18 @@ while True:
 
 
 @pytest.mark.slow
+@pytest.mark.kills
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a signal")
-def test_kills_while_memories_are_written_lose_nothing_said_and_leave_nothing_half_written(tmp_path: Path) -> None:
+def test_kills_while_memories_are_written_lose_nothing_said_and_leave_nothing_half_written(
+    tmp_path: Path, tried: Callable[..., None]
+) -> None:
     root = tmp_path / "work"
     root.mkdir()
     chance = random.Random(11)
     state: dict[str, tuple[str, int]] = {}
     last = 0
     for trial in range(KILLS):
+        tried()
         for line in killed(CHILD, str(root), str(last), after_s=chance.uniform(0.02, 0.4)):
             what, name, number = line.split()
             state[name], last = (what, int(number)), max(last, int(number))

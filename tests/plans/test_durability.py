@@ -1,7 +1,6 @@
 """Plans outlive their writers: several at once, killed at any moment, with a log that was cut off anywhere.
 
-`CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_KILLS=100 pytest tests/plans/test_durability.py` is the full length (`make
-durability`).
+`CTX_TEST_PLAN_WRITES=100 CTX_TEST_KILLS=80 pytest tests/plans/test_durability.py` is the full length (`make kills`).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import multiprocessing
 import os
 import random
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -29,7 +29,7 @@ from tests.support.desks import Desks, change_goal, plan, step
 WRITERS = 4
 WRITES = int(os.environ.get("CTX_TEST_PLAN_WRITES", "10"))
 """Of each: one in five makes a plan, two make a version of a plan that all share, two move a step of it."""
-KILLS_LEAST = int(os.environ.get("CTX_TEST_PLAN_KILLS", "3"))
+KILLS_LEAST = int(os.environ.get("CTX_TEST_KILLS", "3"))
 SAVES = int(os.environ.get("CTX_TEST_PLAN_SAVES", "10"))
 """Made by writers that are killed one after the other."""
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,9 +119,10 @@ while True:
 
 
 @pytest.mark.slow
+@pytest.mark.kills
 @pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a signal")
 def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_lose_nothing_said(
-    tmp_path: Path,
+    tmp_path: Path, tried: Callable[..., None]
 ) -> None:
     here = Desks(tmp_path)
     plan_id = here.plans.repository.save(plan(step("s1")), name="Cents").plan.id
@@ -129,6 +130,7 @@ def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_l
     saves = kills = 0
     while saves < SAVES or kills < KILLS_LEAST:
         kills += 1
+        tried()
         said = [line.split() for line in killed(CHILD, str(tmp_path), after_s=chance.uniform(0.2, 0.6))]
         versions = [int(number) for what, number in said[:-1] if what == "saved"]
         seqs = [int(number) for what, number in said[:-1] if what == "seq"]

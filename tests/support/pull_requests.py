@@ -26,11 +26,12 @@ VICTIM = """
     from tests.support.engines import open_engine
     from tests.support.pull_requests import NO_ANALYZERS
     engine = open_engine(Path(sys.argv[1]), **json.loads(sys.argv[2]))
-    analyzers, calls = engine.reviews.workspace.analyzers, []
+    analyzers, calls, started = engine.reviews.workspace.analyzers, [], threading.Event()
 
     def run(*arguments, **named):
         calls.append(1)
-        if len(calls) > 2:
+        if len(calls) > int(sys.argv[3]):
+            started.wait()
             print(session, flush=True)
             threading.Event().wait()
         return analyzers.run(*arguments, **named)
@@ -38,6 +39,7 @@ VICTIM = """
     vars(engine.reviews.workspace)["analyzers"] = SimpleNamespace(run=run, fingerprint=analyzers.fingerprint)
     sessions = engine.reviews.sessions
     session = sessions.start(ReviewRequest("topic", "main", options=parse_review_options(NO_ANALYZERS)), workers=1).session.id
+    started.set()
     threading.Event().wait()
 """
 
@@ -68,10 +70,10 @@ def pull_request(root: Path) -> Path:
     return root
 
 
-def killed_in_the_middle(root: Path, **knobs: Any) -> str:
-    """Start a review in another process and kill it while it reviews its third unit; the session."""
+def killed_in_the_middle(root: Path, *, done: int = 2, **knobs: Any) -> str:
+    """Start a review in another process and kill it when so many of its units are done; the session."""
     with preloaded.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(VICTIM), str(root), json.dumps(knobs)],
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(VICTIM), str(root), json.dumps(knobs), str(done)],
         cwd=Path(__file__).resolve().parents[2],
         stdout=subprocess.PIPE,
         text=True,
