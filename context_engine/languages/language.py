@@ -224,6 +224,10 @@ class Language(Outlining, frozen=True, kw_only=True):
     is one, too; with [open, close, before, after] the bytes around a part are read as these.
     `claims` maps a suffix that several languages use to a pattern of the files that are in this one.
     `inline_tests` and `parsed_bytes_max`: see docs/guides/adding-a-language.md.
+
+    `parser` names a parser of `review/content_parsers.py` that decides about syntax instead of the grammar. Of an error
+    of the grammar is trusted (`trusted_errors`) all of it, brackets that do not close, or one that a change brings.
+    Languages of one `family` have the nodes that a query for any of them names.
     """
 
     name: str = ""
@@ -242,6 +246,9 @@ class Language(Outlining, frozen=True, kw_only=True):
     keywords: tuple[tuple[str, str], ...] = ()
     parsed_bytes_max: int = 600_000
     inline_tests: bool = False
+    parser: Literal["", "python", "json", "toml", "yaml"] = ""
+    trusted_errors: tuple[Literal["all", "brackets", "changes"], ...] = ()
+    family: str = ""
 
 
 class Languages:

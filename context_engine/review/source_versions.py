@@ -5,6 +5,7 @@ Nothing here reads a file: the bytes are passed in. Lines, tree and outline are 
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +25,11 @@ from context_engine.languages import (
     outline_file,
     read_leaf_tokens,
     read_syntax,
-    read_syntax_errors,
 )
-from context_engine.review.content_parsers import parse_python
+from context_engine.review.content_parsers import find_syntax_errors, load_values
 from context_engine.text import LineSpan
 
 if TYPE_CHECKING:
-    import ast
-
     from context_engine.languages import LeafToken, Symbol
     from context_engine.model import Finding
     from context_engine.secrets import DetectedSecret
@@ -104,9 +102,9 @@ class FileVersion:
         return self._known_language or self._parsers.languages.detect(self.path, self.data)
 
     @property
-    def language_name(self) -> str:
-        """The name of the language; empty when it is unknown."""
-        return self.language.name if self.language else ""
+    def family(self) -> str:
+        """The languages that a query for this file is written for; empty when its language is unknown."""
+        return self.language.family or self.language.name if self.language else ""
 
     @property
     def is_code(self) -> bool:
@@ -170,15 +168,17 @@ class FileVersion:
     @cached_property
     def python(self) -> ast.Module | None:
         """The syntax tree of Python itself; None for other languages, and when this Python cannot parse the file."""
-        return parse_python(self.text, self.language)
+        return next((one for one in load_values(self.text, self.language) if isinstance(one, ast.Module)), None)
 
     @cached_property
     def errors(self) -> Sequence[Finding]:
-        """The syntax errors that the parser reports; none where there is no tree."""
-        language = self._parsed_language
-        if language is None or not self._captures.is_broken:
+        """The syntax errors that the parser of the language reports; none where there is none, or nothing to parse."""
+        language = self.language
+        if language is None or self.is_binary or not self.text.strip():
             return ()
-        errors = read_syntax_errors(language, self.data, self._parsers.grammars)
+        if not language.parser and (self.unparsed_reason or not self._captures.is_broken):
+            return ()
+        errors = find_syntax_errors(self.text, self.path, language, self._parsers)
         return () if isinstance(errors, str) else errors
 
     @cached_property

@@ -102,7 +102,7 @@ def review(repository: Path, commit: str, case: Case, parsers: Parsers) -> tuple
     files = [ReviewedFile.of(diff, *case.texts.get(diff.path, (None, None)), parsers) for diff in parse_diff(case.diff)]
     found = [RULE.complete(item) for item in RULE.run(files, context_of(repository, commit, parsers, case.texts))]
     for file in files:
-        if file.new is not None and file.new.language_name == "python":
+        if file.new is not None and file.new.family == "python":
             found += [replace(UNDEFINED.complete(item), path=file.path) for item in UNDEFINED.run(file)]
     return found, time.process_time() - start
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine.languages import Import, resolve_import
 from context_engine.references import CallSignature, read_signature
-from context_engine.review.checks.check import SCRIPT, check, on_line
+from context_engine.review.checks.check import check, on_line
 from context_engine.text import read_json, read_toml
 
 if TYPE_CHECKING:
@@ -36,15 +36,17 @@ def _is_relative(source: FileVersion, target: str) -> bool:
     """Whether an import must mean a file of this tree that is not generated."""
     if source.language and source.language.renames.dotted_modules:
         return target.startswith(".")
-    return source.language_name in SCRIPT and target.startswith(("./", "../")) and not re.search(r"[?*{$!]", target)
+    return target.startswith(("./", "../")) and not re.search(r"[?*{$!]", target)
 
 
 def _can_be_resolved(source: FileVersion, imported: Import, surroundings: ReviewContext) -> bool:
     target, paths, language = imported.target, surroundings.paths, source.language
-    folder = normpath(join(dirname(source.path), target)) if source.language_name in SCRIPT else ""
-    names_folder = not target.strip("./") or bool(folder and paths.in_folder(folder))  # its package.json says what
-    if language is None or names_folder or resolve_import(language, source.path, target, paths, imported.names):
+    if language is None or resolve_import(language, source.path, target, paths, imported.names):
         return True
+    if not target.strip("./"):
+        return True
+    if not language.renames.dotted_modules and paths.in_folder(normpath(join(dirname(source.path), target))):
+        return True  # its package.json says what
     if language.renames.dotted_modules:
         # A part of the path that is a module, not a package, creates its content (`six.moves`).
         dots = target[: len(target) - len(target.lstrip("."))]
@@ -67,8 +69,7 @@ def is_guarded(source: FileVersion, line: int) -> bool:
 
 def list_named_imports(source: FileVersion) -> list[Import]:
     """Return what a file imports, with the names; an import of JavaScript is repeated for each of its names."""
-    queries = unresolved_import.queries.values() if source.language_name in SCRIPT else ()
-    matches = [match for query in queries for match in source.matches(query)]
+    matches = unresolved_import.matches(source)
     named = (Import(match["source"].text.strip("'\""), match["name"].first, (match["name"].text,)) for match in matches)
     return [*source.outline.imports, *named]
 

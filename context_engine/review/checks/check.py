@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from context_engine.languages import Capture, CaptureMatch
     from context_engine.review.source_versions import FileVersion
 
-SCRIPT = ("javascript", "typescript", "tsx")
-
 CheckKind = Literal["text", "file", "change"]
 Run = Callable[..., Iterable[Finding]]
 """Takes a FileVersion (text), a ReviewedFile (file), or all files of a change and the tree around them (change)."""
@@ -33,9 +31,9 @@ Run = Callable[..., Iterable[Finding]]
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A check as it is declared, and the function that looks for it.
 
-    `languages` are those it understands; none means every file, and with `code` every program. `paths`, `skipped_paths`
-    and `text` are patterns of files that it reads, `mentions` words of which one must be there. With `in_tests` it runs
-    in tests, too. With `needs_whole` it needs the file, not only hunks. `examples` are read by its tests.
+    `languages` are the families it understands; none means every file, and with `code` every program. `paths`,
+    `skipped_paths` and `text` are patterns of files that it reads, `mentions` words of which one must be there. With
+    `in_tests` it runs in tests, too. With `needs_whole` it needs the file, not only hunks; `examples` are tests.
     """
 
     rule: str
@@ -72,7 +70,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def reads(self, source: FileVersion) -> bool:
         """Whether a file may contain what the check looks for."""
         return bool(
-            (not self.languages or source.language_name in self.languages)
+            (not self.languages or source.family in self.languages)
             and (not self.code or source.is_code)
             and (not self.paths or re.search(self.paths, source.path))
             and (not self.skipped_paths or not re.search(self.skipped_paths, source.path))
@@ -101,8 +99,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     def matches(self, source: FileVersion) -> list[CaptureMatch]:
         """Return what the query for the language of a file finds."""
-        family = "script" if source.language_name in SCRIPT else source.language_name
-        return source.matches(self.query or self.queries.get(family, ""))
+        return source.matches(self.query or self.queries.get(source.family, ""))
 
     def _find_captures(self, source: FileVersion) -> Iterator[Finding]:
         for match in self.matches(source):

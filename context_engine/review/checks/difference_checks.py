@@ -73,9 +73,9 @@ def difference(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> It
 
 
 def _is_compared(file: ReviewedFile) -> bool:
-    """Whether both sides of a file are known as a whole, in a language whose tokens are read."""
+    """Whether both sides of a file are known as a whole, in a language whose names are resolved."""
     new = file.versions[1] if file.versions else None
-    return new is not None and new.language_name in difference.languages and not new.unparsed_reason
+    return bool(new and new.language and new.language.resolution.style) and not new.unparsed_reason
 
 
 def _read_edits(file: ReviewedFile) -> Iterator[HunkEdit]:

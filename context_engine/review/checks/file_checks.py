@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import json
 import posixpath
 import re
 import symtable
@@ -13,18 +12,11 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from context_engine.model import Finding, syntax_finding
 from context_engine.review.checks.check import at_capture, check, on_line
-from context_engine.review.content_parsers import (
-    COMMENTED_JSON,
-    TEMPLATE,
-    SyntaxErrors,
-    find_toml_errors,
-    find_yaml_errors,
-)
 
 if TYPE_CHECKING:
     from context_engine.languages import Capture
+    from context_engine.model import Finding
     from context_engine.review.source_versions import FileVersion, ReviewedFile
 
 # -- conflicts and hidden characters, for reviews and for validation ---------------------------------------------------
@@ -261,54 +253,28 @@ def large_binary(file: ReviewedFile) -> Iterator[Finding]:
 
 # -- syntax ------------------------------------------------------------------------------------------------------------
 
-_PREPROCESSED = frozenset(
-    "c cpp objc csharp bash perl powershell sql swift scala haskell html vue svelte css scss".split()
-)
-"""With macros, dialects and incomplete grammars, parsers report errors in healthy files."""
-_TRUSTED = frozenset({"python", "typescript", "go", "java"})
-"""Parsers without an error in the healthy files of large projects, so new files are checked as well. JavaScript
-has too many dialects for that: Flow, and languages of test frameworks."""
-
 
 @check("syntax-error")
 def syntax_error(file: ReviewedFile) -> Iterator[Finding]:
-    """Report the first error of a file that had none; one that had some is in a dialect unknown to the parser."""
-    new, old = file.new, file.old
-    if new is None or new.language_name in _PREPROCESSED or (old is None and new.language_name not in _TRUSTED):
-        return
-    if new.errors and not (old and old.errors) and new.python is None:
-        yield _report_error(file, new.errors[0], "It does not parse any more")
+    """Report the first error of a program that had none; one that had some is in a dialect unknown to the parser."""
+    return _find_new_error(file, "It does not parse any more")
 
 
 @check("invalid-data")
 def invalid_data(file: ReviewedFile) -> Iterator[Finding]:
     """Report JSON, TOML or YAML that its parser refuses and accepted before."""
-    now = _find_data_error(file.new) if file.new else None
-    if now and not (file.old and _find_data_error(file.old)):
-        yield _report_error(file, now, "It cannot be read any more")
+    return iter(()) if file.is_code else _find_new_error(file, "It cannot be read any more")
 
 
-def _report_error(file: ReviewedFile, error: Finding, problem: str) -> Finding:
-    near = min(file.added, key=lambda added: abs(added - error.line), default=error.line)
-    return on_line(near, f"{problem}: line {error.line}: {error.title}.")
-
-
-def _find_data_error(source: FileVersion) -> Finding | None:
-    """Return the first certain error of a data file; None for a sound or empty one, and for other files."""
-    errors: SyntaxErrors | str = ()
-    match source.path.rpartition(".")[2].lower() if source.text.strip() else "":
-        case "json" if not TEMPLATE.search(source.text) and not COMMENTED_JSON.search(source.path):
-            try:  # NaN and numbers of a million digits are up to its reader
-                json.loads(source.text.removeprefix("\ufeff"))
-            except json.JSONDecodeError as error:
-                return syntax_finding(error.lineno, error.colno, error.msg)
-            except (RecursionError, ValueError):
-                return None
-        case "toml":
-            errors = find_toml_errors(source.text)
-        case "yml" | "yaml" if not TEMPLATE.search(source.text):
-            errors = find_yaml_errors(source.text)
-    return next((error for error in errors if not isinstance(error, str) and error.confidence == 1), None)
+def _find_new_error(file: ReviewedFile, problem: str) -> Iterator[Finding]:
+    """Yield the first error that a file had not, if it is certain, or the change of the file is what brings it."""
+    new, old = file.new, file.old
+    if new is None or new.language is None or (old and old.errors):
+        return
+    is_caused = old is not None and "changes" in new.language.trusted_errors
+    for error in [error for error in new.errors if is_caused or error.confidence == 1][:1]:
+        near = min(file.added, key=lambda added: abs(added - error.line), default=error.line)
+        yield on_line(near, f"{problem}: line {error.line}: {error.title}.")
 
 
 # -- definitions -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from context_engine.context import RepositoryFacts, parse_draft
 from context_engine.errors import ContextEngineError
@@ -26,7 +26,7 @@ from context_engine.review.content_parsers import (
     find_syntax_errors,
     find_toml_errors,
     find_yaml_errors,
-    load_json,
+    load_values,
 )
 from context_engine.review.finding import mark_new, redact_finding
 from context_engine.review.source_versions import FileVersion, Parsers
@@ -49,7 +49,7 @@ from context_engine.review.validation.workspace_claims import (
     find_unknown_names,
     find_unresolved_imports,
 )
-from context_engine.text import GIT_DIFF_BYTES_MAX, ParseError, parse_diff, read_toml, read_yaml
+from context_engine.text import GIT_DIFF_BYTES_MAX, parse_diff
 
 if TYPE_CHECKING:
     from context_engine.context import Workspace
@@ -63,17 +63,9 @@ DATA: Mapping[str, Callable[[str], SyntaxErrors | str]] = {
     "yaml": find_yaml_errors,
     "toml": find_toml_errors,
 }
-VALUES: Mapping[str, Callable[[str], Any]] = {
-    "json": load_json,
-    "yaml": lambda text: read_yaml(text, nodes_max=YAML_NODES_MAX),
-    "toml": read_toml,
-}
-PROSE = frozenset({"markdown", "rst", "asciidoc", "text"})
 DIAGRAMS_MAX = 50
 """Per document; a longer one was written by a program."""
 NEAR_PATHS_MAX = 3
-YAML_NODES_MAX = 500_000
-"""A large API description; reading it takes some seconds."""
 
 _MARKDOWN = re.compile(r"^(?:#{1,6} |[-*+] |\d{1,3}[.)] )", re.MULTILINE)
 _DIAGRAM = re.compile(r"^[ \t]*```mermaid[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
@@ -201,7 +193,7 @@ class _ContentCheck:
             case _:
                 yield from self._parse_language()
         language = self.language
-        is_code = self.request.kind == "generated_code" or (language is not None and language.name not in PROSE)
+        is_code = self.request.kind == "generated_code" or (language is not None and not _is_prose(language))
         yield from _report_hidden(self.lines, is_code=is_code)
         severity = "error" if is_code and not self.is_sound else "warning"
         for conflict in find_conflicts(self.lines):
@@ -214,10 +206,10 @@ class _ContentCheck:
             if request.kind != "raw_text" or request.path or request.language:
                 self._skip(f"{request.language or request.path or 'the content'} is in no language that we know")
             return
-        if language.name == "markdown":
+        if _is_prose(language):
             yield from _find_broken_diagrams(self.content)
-        if language.grammar is None and language.name not in DATA:
-            if language.name not in PROSE:
+        if not (language.grammar or language.parser):
+            if not _is_prose(language):
                 self._skip(f"there is no parser for {language.name}")
             return
         if parse := DATA.get(request.kind):
@@ -232,8 +224,9 @@ class _ContentCheck:
         if self.is_sound:
             for key, line in find_repeated_keys(self.content, language, parsers):
                 yield report("repeated-key", f"the key {key[:80]!r} occurs twice in one object", (line, int(line > 0)))
-            if request.schema is not None:
-                yield from _check_value(self.content, language.name, request.schema)
+            has_schema = request.schema is not None and language.content == "data"
+            for value in load_values(self.content, language) if has_schema else ():
+                yield from find_schema_errors(value, request.schema or {})
 
     def _check_structure(self) -> Iterator[Finding]:
         try:
@@ -262,11 +255,12 @@ class _ContentCheck:
 
     def check_style(self) -> Iterator[Finding]:
         """Report what a reader would stumble over, and claims about the workspace that are wrong."""
-        name = self.language.name if self.language else ""
-        if name in PROSE or not name:  # prose may say what is left to do, and where
+        language = self.language
+        if language is None or _is_prose(language):  # prose may say what is left to do, and where
             yield from find_omissions(self.lines)
         else:
-            yield from check_style(self.lines, self._code_lines(), name, 0 if name in DATA else LINE_LENGTH)
+            width = 0 if language.content == "data" else LINE_LENGTH
+            yield from check_style(self.lines, self._code_lines(), language.name, width)
         if not self.request.path.endswith(".pyi"):
             yield from find_empty_bodies(self.source.python)
         yield from self._check_claims()
@@ -285,21 +279,15 @@ class _ContentCheck:
             return ()
         if kind == "diff":
             return find_misplaced_hunks(parse_diff(self.content, bytes_max=GIT_DIFF_BYTES_MAX), service.read)
-        if kind in ("markdown", "raw_text") and (language is None or language.name in PROSE):
+        if kind in ("markdown", "raw_text") and (language is None or _is_prose(language)):
             return find_unknown_names(self.content, workspace)
         if not self.source.is_code:
             return ()
         return find_unresolved_imports(self.source, workspace.symbols.paths(), service.read)
 
 
-def _check_value(content: str, language: str, schema: Mapping[str, Any]) -> Iterable[Finding]:
-    if language not in VALUES:
-        return ()
-    try:
-        value = VALUES[language](content)
-    except (ParseError, ValueError, RecursionError):  # one value per line, or tags that only its reader knows
-        return ()
-    return find_schema_errors(value, schema)
+def _is_prose(language: Language) -> bool:
+    return language.content == "documentation"
 
 
 def _report_syntax(errors: Iterable[Finding]) -> Iterator[Finding]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -60,11 +59,11 @@ def find_unresolved_imports(source: FileVersion, paths: PathIndex, read: ReadTex
     """
     if source.language is None:
         return
-    tried = _list_tried_lines(source.python)
     reported: set[str] = set()
     for imported in list_named_imports(source):
         target, line = imported.target, imported.line
-        severity = "warning" if line in tried or GENERATED_MODULE.search(target) else "error"
+        may_fail = source.line(line)[:1].isspace()  # inside of `try`, `if` or a function
+        severity = "warning" if may_fail or GENERATED_MODULE.search(target) else "error"
         if not _is_local(target, source.path, source.language, paths):
             continue
         found = resolve_import(source.language, source.path, target, paths, imported.names)
@@ -75,12 +74,6 @@ def find_unresolved_imports(source: FileVersion, paths: PathIndex, read: ReadTex
         for name in _list_missing_names(imported.names, found[0], read, paths) if found else ():
             message = f"{found[0]} has no {name[:80]}"
             yield report("unknown-import-name", message, (line, 1), severity=severity)
-
-
-def _list_tried_lines(module: ast.Module | None) -> frozenset[int]:
-    """Return the lines of Python code that run only under a condition: in `try`, or in `if`."""
-    nodes = [node for node in ast.walk(module) if isinstance(node, ast.Try | ast.If)] if module else []
-    return frozenset(line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
 def _list_missing_names(names: Sequence[str], path: str, read: ReadText, paths: PathIndex) -> Iterator[str]:
