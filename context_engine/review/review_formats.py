@@ -17,7 +17,7 @@ import msgspec
 from context_engine.model import Finding, Skipped
 from context_engine.review.finding import PRIORITIES, finding_to_json
 from context_engine.review.verdict import AnalyzerRun, ReviewResult
-from context_engine.text import drop_empty, escape_line, format_count
+from context_engine.text import escape_line, format_count
 
 JSON_FILES_MAX = 200
 MARKDOWN_FILES_MAX = 20
@@ -73,20 +73,17 @@ def review_to_json(result: ReviewResult) -> dict[str, Any]:
     }
 
 
-REPORTED = ("findings", "fail_reasons", "warnings", "partial", "second_pass")
-ALWAYS = ("findings", "findings_filtered", "should_fail")
-VERDICT = (*ALWAYS, "verdict", "overall_correctness", "questions")
+SHOWN = (
+    *("verdict", "should_fail", "fail_reasons", "questions", "findings_filtered", "partial", "second_pass", "warnings"),
+    *("files_skipped", "files_skipped_count", "files_partly"),
+)
 
 
 def shorten_review(review: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON values of a review without what is empty or zero; only the verdict if nothing is reported."""
-    coverage = {name: value for name, value in review["coverage"].items() if value}
-    coverage["analyzers"] = list(map(drop_empty, review["coverage"]["analyzers"]))
+    """Return of the JSON values of a review the verdict, what the caller has to decide, and what was not looked at."""
     counts = {name: count for name, count in review["findings_filtered"].items() if count}
-    is_complete = not {"files_skipped", "files_partly"} & coverage.keys()
-    names = VERDICT if is_complete and not any(map(review.get, REPORTED)) else review.keys() - {"headline"}
-    short = {**review, "findings_filtered": counts, "coverage": coverage}
-    return {name: value for name, value in short.items() if name in names and (value or name in ALWAYS)}
+    short = {**review, **review["coverage"], "findings_filtered": counts}
+    return {name: short[name] for name in SHOWN if short[name]}
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------------------

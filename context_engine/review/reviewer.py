@@ -37,7 +37,7 @@ GENERATED_MARK = re.compile(
 )
 GENERATED_LINES = 20
 """The mark of a generator is among the first lines."""
-DANGERS_ONLY = "generated: looked through for secrets, conflict markers and hidden characters only"
+DANGERS_ONLY = "generated: only secrets, conflict markers and hidden characters are looked for"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ OPTION_FIELDS |= dict.fromkeys(("categories", "exclude_patterns", "analyzers"), 
 Format = Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown", "sarif", "rdjson"))]
 Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
 SessionId = Annotated[str, TextArg("Its id.")]
-FURTHER = "review_changes with only this review_id: coverage, counts, and a brief for a second pass"
+FURTHER = "review_changes with only this review_id: the rest"
 WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, 55)]
 
 
@@ -210,7 +210,7 @@ def _review_reply(
     *,
     is_whole: bool = False,
 ) -> Reply:
-    """Return the reply of a review. A whole one has empty fields, too, and the brief for a second pass."""
+    """Return the reply of a review: its findings where the rest can be asked for, else all of it."""
     from context_engine.review import render_review, review_to_json, shorten_review
 
     if shape != "json":
@@ -229,14 +229,13 @@ def _review_reply(
     }
     further = second_pass.next if is_whole or not second_pass.next else FURTHER
     more = drop_empty({"review_id": added.review_id, "rejected": rows, "next": further})
-    if not is_whole:
-        review, git_info = shorten_review(review), drop_empty(git_info or {})
-    if is_whole or "coverage" in review or rows:
-        more |= {"meta": drop_empty(meta)}
-    elif git_info:
-        git_info = {name: git_info[name] for name in ("target", "files_changed")}
-    room = engine.settings.result_chars_max - reply_size(compact_json([more, git_info]))
     findings = review.pop("findings")
+    if added.review_id and not (is_whole or merged):
+        review, findings = shorten_review(review), [drop_empty(finding) for finding in findings]
+        git_info = {name: git_info[name] for name in ("target", "files_changed")} if git_info else None
+    else:
+        review, more = review if is_whole else drop_empty(review), more | {"meta": drop_empty(meta)}
+    room = engine.settings.result_chars_max - reply_size(compact_json([more, git_info]))
     review = add_rows(review, "findings", findings, room, least=1)
     head: dict[str, Any] = {"git_info": git_info, "review": review} if git_info else review
     return Reply(compact_json({"ok": True} | head | more))

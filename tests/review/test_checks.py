@@ -16,7 +16,9 @@ from tests.support.changes import PARSERS, CheckExample, changed_file, list_exam
 BY_RULE = {check.rule: check for check in CHECKS}
 TEXT = [(check, example) for check in CHECKS if check.kind == "text" for example in list_examples(check)]
 FILE = [(check, example) for check in CHECKS if check.kind == "file" for example in list_examples(check)]
-SCRIPTS = [(check, example) for check, example in TEXT if "javascript" in check.languages and example.path.endswith(".js")]
+SCRIPTS = [
+    (check, example) for check, example in TEXT if "javascript" in check.languages and example.path.endswith(".js")
+]
 
 
 def lines_of(check: Check, path: str, text: str) -> list[int]:
