@@ -41,8 +41,6 @@ class FileContent:
     text: str
     bom: bytes = b""
     encoding: str = "utf-8"
-    label: str = ""
-    """How replies name the encoding; empty for UTF-8."""
 
     def encode(self, text: str) -> bytes:
         """Return a part of this file's text, or a new one, as bytes in the file's encoding. Raises: WrongEncoding."""
@@ -182,8 +180,7 @@ def content_of(data: bytes) -> FileContent:
     """
     if len(data) > BYTES_MAX:
         raise too_large(len(data))
-    decoded = decode(data)
-    text, encoding, bom, is_lossy = decoded
+    text, encoding, bom, is_lossy = decode(data)
     if "\0" in text:
         raise BinaryFile(
             "it contains NUL bytes", suggestion="Only text can be edited; write the whole file anew instead."
@@ -197,7 +194,7 @@ def content_of(data: bytes) -> FileContent:
             next_steps=NextStep("write_file", "to replace it"),
             details={"encoding": encoding},
         )
-    return FileContent(text, bom, encoding, decoded.label)
+    return FileContent(text, bom, encoding)
 
 
 def too_large(size: int) -> TooLarge:

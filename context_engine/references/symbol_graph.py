@@ -7,6 +7,7 @@ an answer shows the current code. A file that cannot be read is not an error.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -43,7 +44,8 @@ TEMPLATES = tuple(
     " .gohtml .tpl .jsp .phtml .blade.php .cshtml .razor .xaml .xib .storyboard".split()
 )
 """The ends of the names of files that mix text with names of code."""
-QUOTES = (b"''", b'""', b"``")
+STRING = rb"""(["'`])(?:[\w$.:\\-]{0,60}[.:\\])?%s(?:\([^"'`\n]{0,60}\))?;?\1"""
+"""A string that is a name, perhaps with its owner, or a call of it; at most 70 bytes beyond the name."""
 LOWERED_TO_ASCII = ("\u212a".encode(), "\u0130".encode())
 """The only other letters that are ASCII in small letters: the sign of Kelvin, and the Turkish capital i with a dot."""
 CALLABLE = frozenset({"function", "method", "constructor", "macro"})
@@ -232,7 +234,8 @@ class SymbolGraph:
 
     def places_of(self, defined: Sequence[SymbolDefinition]) -> list[NamePlace]:
         """Return where definitions are, of those that can be resolved."""
-        return [place for one in defined if (place := self._place_of(one)) is not None]
+        places = (self.finder.place_of(one.path, one.name, one.line) for one in defined)
+        return [place for place in places if place is not None]
 
     def _uses_by_name(self, path: str, defined: Sequence[SymbolDefinition]) -> Iterator[SymbolUse]:
         """Yield the uses of a name in a language whose names cannot be resolved, unless another tool knows them."""
@@ -247,10 +250,6 @@ class SymbolGraph:
                 yield use._replace(certainty="likely" if is_sure else "possible")
             elif not places.isdisjoint(edge.targets):
                 yield use._replace(certainty="exact", origin=SCIP)
-
-    def _place_of(self, defined: SymbolDefinition) -> NamePlace | None:
-        """Return where a definition is; None if it cannot be resolved."""
-        return self.finder.place_of(defined.path, defined.name, defined.line)
 
     def _place_in_text(self, defined: SymbolDefinition) -> NamePlace | None:
         """Return where a definition has its name, by its line alone."""
@@ -316,7 +315,7 @@ class SymbolGraph:
 
     def implementations(self, defined: SymbolDefinition, depth: int) -> list[tuple[SymbolDefinition, str]]:
         """Return the classes below a class, or the methods that override a method, each with the name of its base."""
-        start = self._place_of(defined)
+        start = next(iter(self.places_of([defined])), None)
         by_methods = sorted(self._implementing(defined, start)) if start is not None else ()
         by_edges = self._edges.find_implementing(start) if start is not None and self._edges is not None else ()
         rows = [
@@ -361,7 +360,7 @@ class SymbolGraph:
 
     def supertypes(self, defined: SymbolDefinition) -> list[tuple[SymbolDefinition, str]]:
         """Return the classes above a class, or the members that a member overrides, each with the name below it."""
-        start = self._place_of(defined)
+        start = next(iter(self.places_of([defined])), None)
         if start is None:
             return []
         if defined.kind not in CLASS_LIKE:
@@ -413,8 +412,7 @@ class SymbolGraph:
         """Return where a definition of a file has its name, by its qualified name."""
         outline, names = self.parses.outline(path)
         found = [symbol for symbol, name in zip(outline.symbols, names, strict=True) if name == qualified]
-        places = [self.finder.place_of(path, symbol.name, symbol.line) for symbol in found]
-        return [place for place in places if place is not None]
+        return self.places_of([_as_definition(path, "", symbol, qualified) for symbol in found])
 
     def _paths_defining(self, name: str) -> list[str]:
         return [self.snapshot.paths[file] for file in self._files_defining(name)]
@@ -448,22 +446,21 @@ class SymbolGraph:
         ]
 
     def find_unresolved_lines(self, name: str) -> list[tuple[str, int]]:
-        """Return the lines that have a name where names are not resolved: in a template, or as a whole string."""
+        """Return the lines that have a name where names are not resolved: in a template, or in a string."""
         found: set[tuple[str, int]] = set()
+        string = STRING % re.escape(name.encode("utf-8", "replace"))
         for path in (self.snapshot.paths[file] for file in self._files_using(name)[:FILES_PARSED_MAX]):
             data, is_template = self.parses.load(path), path.endswith(TEMPLATES)
             places = list(find_whole_words(data, name))
             if not is_template:
-                places = [
-                    (start, stop) for start, stop in places if data[start - 1 : start] + data[stop : stop + 1] in QUOTES
-                ]
+                around = ((place, data[max(0, place[0] - 70) : place[1] + 70]) for place in places)
+                places = [place for place, text in around if re.search(string, text)]
             file = self.parses.syntax(path) if places else None
             if is_sensitive(path) or not (is_template or file is not None):
                 continue
             for start, stop in places:
                 node = file.node_at(start, stop) if file is not None else None
-                is_read = file is not None and node is not None and file.is_identifier(node)
-                if not is_read and (node is None or "comment" not in node.type):
+                if file is None or node is None or not (file.is_identifier(node) or "comment" in node.type):
                     found.add((path, data.count(b"\n", 0, start) + 1))
         return sorted(found)
 
@@ -497,11 +494,10 @@ class SymbolGraph:
 
     def importers(self, path: str) -> list[tuple[str, str, int]]:
         """Return (file, target as written, line) of each import of this file."""
-        found = []
-        for other in self._may_import(path):
-            if other != path:
-                found += [(other, target, line) for target, line, files in self.imports(other) if path in files]
-        return found
+        others = (one for one in self._may_import(path) if one != path)
+        return [
+            (other, target, line) for other in others for target, line, files in self.imports(other) if path in files
+        ]
 
     def importers_as_indexed(self, path: str) -> list[str]:
         """Return the files whose stored imports mean this file.

@@ -11,7 +11,7 @@ from context_engine.context import describe_mentions_at
 from context_engine.edit import AnyEdit, Fuzzy, LineEdit, Placement, content_of
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.secrets import redact_diff, redact_file
-from context_engine.text import LineSpan, compact_json, drop_empty, escape_line, format_count, split_lines
+from context_engine.text import LineSpan, compact_json, decode, drop_empty, escape_line, format_count, split_lines
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg, argument_error
 from context_engine.tools.edit_arguments import (
     ALIASES,
@@ -290,7 +290,7 @@ def _warnings(receipt: "EditResult") -> list[str]:
     warnings = []
     for file in receipt.files:
         prefix = f"{escape_line(file.path)}: " if len(receipt.files) > 1 else ""
-        name = file.planned.content.label
+        name = decode(file.old_data or b"").label
         own = [f"encoded in {name}"] if name else []
         warnings += [f"{prefix}{warning}" for warning in (*own, *file.planned.warnings)]
     return [*warnings, *receipt.warnings]
@@ -361,29 +361,29 @@ def rename_symbol(
             suggestion='Look at them (dry_run), then give those to rename as well in accept, or ["all"] or ["none"].',
             details={"places": open_uses},
         )
-    receipt = None if dry_run else engine.edits.apply(found.changes, session=call.session)
+    receipt = engine.edits.apply(found.changes, dry_run=dry_run, session=call.session)
     return Reply(_format_renaming(found, receipt, engine.settings.result_chars_max))
 
 
-def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max: int) -> str:
+def _format_renaming(found: "Renaming", receipt: "EditResult", chars_max: int) -> str:
     """Format what was renamed, or would be; uncertain places come first, since a person must check them."""
     files = len({place.path for place in found.certain})
     sure = f"{format_count(len(found.certain), 'sure place')} in {format_count(files, 'file')}"
-    done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
+    done = f"renamed · undo {receipt.undo_id}" if receipt.undo_id else "dry run: nothing was written"
     head = f"{found.kind} {found.symbol} ({escape_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
     rows: Lines = []
     if unsure := list(_rename_rows(found.uncertain)):
         remain = "it is" if len(unsure) == 1 else "they are"
         rows += [f"{format_count(len(unsure), 'place')} not sure, left as {remain}:", *unsure]
-    if receipt is None:
+    if not receipt.undo_id:
         rows += ["sure:", *_rename_rows(found.certain)]
     ending = []
     if found.others:
         verb = "means" if found.others == 1 else "mean"
         ending.append(f"{format_count(found.others, 'place')} of this name certainly {verb} something else")
-    if receipt is None:
+    if not receipt.undo_id:
         ending.append("To change the sure ones: the same call with dry_run false.")
-    ending += [f"note: {note}" for note in found.notes]
+    ending += [*(f"note: {note}" for note in found.notes), *_notes(receipt)]
     room = chars_max - NOTE_CHARS - len(head) - sum(len(line) + 1 for line in ending)
     shown = keep_fitting(rows, room)
     return "\n".join([head, *shown, *ending])
@@ -392,5 +392,4 @@ def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max:
 def _rename_rows(places: "Sequence[NameOccurrence]") -> Iterator[str]:
     for place in places:
         why = f"{place.why} | " if place.why else ""
-        line = clip_line(place.text.strip(), 120)
-        yield f"{escape_line(place.path)}:{place.line}:{place.column} {why}{line}"
+        yield f"{escape_line(place.path)}:{place.line}:{place.column} {why}{clip_line(place.text.strip(), 120)}"

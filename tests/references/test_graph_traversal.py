@@ -200,3 +200,62 @@ def test_a_path_chooses_among_definitions_of_one_name(tmp_path: Path) -> None:
         assert [edge.source for edge in engine.symbols.trace("size", under="b.c").edges] == ["second"]
         with pytest.raises(SymbolNotFound):
             engine.symbols.trace("first", under="b.c")
+
+
+PYTHON = "def parcel_price(x):\n    return x\n"
+SCRIPT = "export function parcel_price(x) { return x; }\n"
+RUBY = "class Parcel\n  def parcel_price\n    1\n  end\nend\n"
+PHP = "<?php\nclass Parcel {\n  function parcel_price() { return 1; }\n}\n"
+JAVA = "class Parcel {\n  int parcel_price() { return 1; }\n}\n"
+GO = "package a\n\ntype P struct{}\n\nfunc (p P) parcel_price() int { return 1 }\n"
+CSHARP = "class Parcel { public int parcel_price() { return 1; } }\n"
+OBJC = "@implementation P\n- (int)parcel_price:(int)x { return x; }\n@end\n"
+HIDDEN_USES = [
+    ("a.py", PYTHON, "t.j2", "{{ parcel_price(x) }}"),
+    ("a.py", PYTHON, "t/x.html", "{{ parcel_price(x) }}"),
+    ("a.rb", RUBY, "v/x.html.erb", "<%= p.parcel_price %>"),
+    ("a.rb", RUBY, "v/x.haml", "  = p.parcel_price"),
+    ("a.php", PHP, "v/x.blade.php", "{{ $p->parcel_price() }}"),
+    ("a.php", PHP, "v/x.twig", "{{ p.parcel_price }}"),
+    ("a.ts", SCRIPT, "a.component.html", "<p (click)='parcel_price()'></p>"),
+    ("a.ts", SCRIPT, "b.ts", "@Component({ template: `<p (click)='parcel_price()'></p>` }) class B {}"),
+    ("a.ts", SCRIPT, "V.vue", "<template><p @click='parcel_price(1)'/></template>"),
+    ("a.ts", SCRIPT, "V.svelte", "<p>{parcel_price(1)}</p>"),
+    ("a.ts", SCRIPT, "V.astro", "<p>{parcel_price(1)}</p>"),
+    ("a.ts", SCRIPT, "i.html", "<a onclick='parcel_price(1)'>"),
+    ("a.js", SCRIPT, "b.jsx", 'export const B = () => <button data-on="parcel_price"/>;'),
+    ("a.js", SCRIPT, "b.jsx", 'export const B = () => <button onClick="parcel_price(1)"/>;'),
+    ("a.js", SCRIPT, "b.js", "window['parcel_price'](1);"),
+    ("a.py", PYTHON, "b.py", "f = getattr(a, 'parcel_price')"),
+    ("a.py", PYTHON, "b.py", "mock.patch('shop.a.parcel_price')"),
+    ("a.rb", RUBY, "b.rb", "x.send(:parcel_price)"),
+    ("a.rb", RUBY, "b.rb", "x.public_send('parcel_price')"),
+    ("a.php", PHP, "b.php", "<?php usort($a, [$p, 'parcel_price']);"),
+    ("a.php", PHP, "b.php", "<?php call_user_func('Parcel::parcel_price');"),
+    ("A.java", JAVA, "B.java", 'class B { Object f() { return P.class.getMethod("parcel_price"); } }'),
+    ("a.kt", "fun parcel_price() = 1\n", "b.kt", 'fun f() = P::class.java.getMethod("parcel_price")'),
+    ("a.cs", CSHARP, "b.cs", 'class B { object F() => typeof(P).GetMethod("parcel_price"); }'),
+    ("a.cs", CSHARP, "V.cshtml", "@Model.parcel_price()"),
+    ("a.go", GO, "b.go", 'package a; var f = reflect.ValueOf(P{}).MethodByName("parcel_price")'),
+    ("a.go", GO, "t.tmpl", "{{ .parcel_price }}"),
+    ("P.m", OBJC, "b.m", "int f(P *p) { return [p parcel_price:1]; }"),
+    ("P.m", OBJC, "b.m", "int f(P *p) { return p.parcel_price; }"),
+    ("P.m", OBJC, "b.swift", "func f(p: P) { p.parcel_price(1) }"),
+]
+
+
+@pytest.mark.parametrize(("path", "source", "user", "line"), HIDDEN_USES)
+def test_a_use_that_is_not_resolved_is_listed_or_said(
+    path: str, source: str, user: str, line: str, tmp_path: Path
+) -> None:
+    with indexed(tree(tmp_path / "w", {path: source, user: f"{line}\n"})) as engine:
+        for relation in ("callers", "references", "impact"):
+            traced = engine.symbols.trace("parcel_price", relation)
+            is_listed = (user, 1) in [(edge.path, edge.line) for edge in traced.edges]
+            assert is_listed or any(f"{user}:1" in note for note in traced.notes)
+
+
+@pytest.mark.parametrize("line", ["# see 'parcel_price'", "x = 'the parcel_price of it'", "x = 'a parcel_price(x) b'"])
+def test_a_name_in_a_sentence_is_no_use(line: str, tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", {"a.py": PYTHON, "b.py": f"{line}\n"})) as engine:
+        assert not any("not resolved" in note for note in engine.symbols.trace("parcel_price").notes)

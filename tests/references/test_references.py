@@ -262,6 +262,11 @@ def test_an_answer_on_unused_definitions_says_what_is_left_out_and_how_many_are_
     assert notes[1].startswith("2 more have no use that is certain")  # a string, a base of a library
 
 
+def test_what_is_exported_under_another_name_is_certainly_used(project: Open) -> None:
+    notes = project("Definitions that are exported").symbols.trace("", "unused").notes
+    assert not any("no use that is certain" in note for note in notes)
+
+
 def test_a_limit_on_unused_definitions_is_kept_and_said(project: Open) -> None:
     engine = project("Definitions that nothing uses")
     traced = engine.symbols.trace("", "unused", limit=2)

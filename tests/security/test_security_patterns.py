@@ -317,6 +317,7 @@ NOT_CONSTANT = {
     "edit/edit_errors.py": "escapes its own table",
     "languages/signatures.py": "escaped comment marks",
     "languages/comments.py": "escaped comment marks",
+    "references/symbol_graph.py": "the escaped name of a definition",
     "languages/language.py": "patterns of this package's own language files; a user's run in RE2",
     "languages/name_occurrences.py": "an escaped word",
     "edit/module_rename.py": "the escaped name of a file",

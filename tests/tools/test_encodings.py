@@ -91,10 +91,14 @@ def test_what_is_shown_is_found_and_edited(engine: Engine, encoding: str, name: 
     assert path in text(engine, "search_text", query=f"name = '{other}'", include=[path])
     text(engine, "undo_edit")
     assert file.read_bytes() == raw
-    text(engine, "rename_symbol", path=path, name="size", new_name="length", dry_run=False, accept=["none"])
+    rename = {"path": path, "name": "size", "new_name": "length", "accept": ["none"]}
+    for dry_run in (True, False):
+        renamed = text(engine, "rename_symbol", dry_run=dry_run, **rename)
+        assert (f"note: encoded in {said}" in renamed) == bool(said)
     assert file.read_bytes() == before.replace("size", "length").encode(encoding)
     text(engine, "undo_edit")
-    text(engine, "write_file", path=path, labels_are_text=True, content=source(other), overwrite=True)
+    written = text(engine, "write_file", path=path, labels_are_text=True, content=source(other), overwrite=True)
+    assert (f"note: encoded in {said}" in written) == bool(said)
     assert file.read_bytes() == source(other).encode(encoding)
     text(engine, "undo_edit")
 
