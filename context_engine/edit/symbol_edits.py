@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
@@ -33,7 +32,7 @@ from context_engine.languages import (
     find_lines_above,
     outline_file,
 )
-from context_engine.text import LineSpan, dotted_name, format_count
+from context_engine.text import LineSpan, dotted_name, find_near_words, format_count
 
 NAMES_MAX = 5
 BLANK_LINES_MAX = 3
@@ -146,11 +145,8 @@ def is_name_of(name: str, qualified: str) -> bool:
 
 def _symbol_not_found(file: _ParsedFile, name: str) -> SymbolNotFound:
     last = name.rpartition(".")[2]
-    close = get_close_matches(last, [symbol.name for symbol in file.outline.symbols], NAMES_MAX, 0.6)
-    alike = [symbol.name in close or last.lower() in symbol.name.lower() for symbol in file.outline.symbols]
-    near = [qualified for qualified, is_alike in zip(file.qualified, alike, strict=True) if is_alike and last][
-        :NAMES_MAX
-    ]
+    names = dict(zip((symbol.name for symbol in file.outline.symbols), file.qualified, strict=True))
+    near = [names[near] for near in find_near_words(last, names, NAMES_MAX)]
     problem = next((f": {found.title}" for found in file.outline.problems), "")
     return SymbolNotFound(
         f"{file.path} defines no {name!r}{problem}",

@@ -145,7 +145,7 @@ def _apply_operation(work: "_PlanEditor", place: int, sent: object) -> AppliedOp
     if operation is None:
         raise InvalidArgument(
             f"{where}.op is {name[:60]!r}",
-            suggestion=suggest_nearest(name[:60], OPERATIONS, 0.5).strip() or f"It is one of {', '.join(OPERATIONS)}.",
+            suggestion=suggest_nearest(name, OPERATIONS).strip() or f"It is one of {', '.join(OPERATIONS)}.",
             details={"operation": place, "valid": list(OPERATIONS)},
         )
     fields = operation.kind.__struct_fields__

@@ -8,7 +8,6 @@ Saving a plan appends a version; no version is ever overwritten.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -48,12 +47,19 @@ from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths,
 from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
 from context_engine.storage import prepare_type
 from context_engine.storage import version_file_name as file_of
-from context_engine.text import format_count, format_cursor, hash_page, make_slugs, parse_cursor, resolve_slug
+from context_engine.text import (
+    find_near_words,
+    format_count,
+    format_cursor,
+    hash_page,
+    make_slugs,
+    parse_cursor,
+    resolve_slug,
+)
 from context_engine.timestamps import format_timestamp
 
 NAMES = "names"
 """The lock for naming a plan: names are unique among all plans."""
-NEAR_MAX = 3
 PROGRESS_MODES = ("keep", "reset", "reconcile")
 """Effect of a rollback on progress: keep it for all steps that exist, reset it, or keep it where the work is the same.
 """
@@ -308,7 +314,7 @@ class PlanRepository:
         short = resolve_slug(folded, make_slugs((row.id, row.name) for row in rows), is_begun=by_prefix)
         if short in names:
             return short
-        near = difflib.get_close_matches(folded[:NAME_CHARS_MAX], list(names), NEAR_MAX, 0.4)
+        near = find_near_words(typed[:NAME_CHARS_MAX], names)
         raise unknown_plan(which, [name if name == names[name].id else names[name].name for name in near])
 
     def load(self, which: str, version: int | None = None) -> LoadedPlan:

@@ -6,7 +6,6 @@ an answer shows the current code. A file that cannot be read is not an error.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from context_engine.references.reference_finder import ReferenceFinder, SymbolUs
 from context_engine.references.scip.scip_edges import EdgeProject, ExternalEdges
 from context_engine.references.values import SCIP, Certainty, NamePlace
 from context_engine.repo import is_sensitive, is_under
-from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, split_words
+from context_engine.text import LineSpan, compound_term, dotted_name, expand_words, find_near_words, split_words
 
 FILES_PARSED_MAX = 300
 """Files parsed for one step of a trace; a name that occurs in more is too common to follow."""
@@ -98,10 +97,10 @@ class SymbolGraph:
         """Return defined names similar to this one."""
         wanted = compound_term(name.rpartition(".")[2])
         known = self._all_names
-        near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
-        near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
         spelled = []
-        for one in near[:count]:
+        for one in find_near_words(
+            wanted, known if len(known) < 50_000 else [one for one in known if wanted in one], count
+        ):
             for file in self._files_defining(one)[:1]:
                 spelled += [d.name for d in self._definitions_in(file) if compound_term(d.name) == one][:1]
         return spelled

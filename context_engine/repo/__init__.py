@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, GitRevision
     from context_engine.repo.ignore_rules import GlobMatcher, compile_path_glob
     from context_engine.repo.joint_service import JointService, name_each, qualify, qualify_rows
-    from context_engine.repo.paths import Root, is_sensitive, is_under, near_names, path_of_listing
+    from context_engine.repo.paths import Root, is_sensitive, is_under, path_of_listing
     from context_engine.repo.program_output import describe_exit, quote_known_words, summarize_output
     from context_engine.repo.re2_search import TextEngine, find_text_engine
     from context_engine.repo.repositories import RepositoryRegistry, WorkspaceMember

@@ -28,8 +28,8 @@ from context_engine.errors import (
 from context_engine.model import Skipped
 from context_engine.repo.file_reader import read_bytes, why_binary
 from context_engine.repo.git import TIMEOUT_S, Git
-from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing
-from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, check_diff_size, parse_diff
+from context_engine.repo.paths import Root, is_sensitive, path_of_listing
+from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, check_diff_size, find_near_words, parse_diff
 
 VERSION_BYTES_MAX = 2_000_000
 """A larger file is rarely written by hand, and no checker finishes it in time."""
@@ -289,7 +289,7 @@ def commit_of(git: Git, name: str) -> str:
         return git.commit(name)
     except InvalidArgument as error:
         said = git.run("for-each-ref", f"--count={NAMES_MAX}", "--format=%(refname:short)").decode("utf-8", "replace")
-        nearest = near_names(name, said.split())
+        nearest = find_near_words(name, said.split())
         did = "`git branch --all` and `git tag` list the names that exist."
         if nearest:
             did = f"Did you mean {', '.join(nearest)}?"

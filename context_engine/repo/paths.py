@@ -6,19 +6,18 @@ folder, and what holds secrets. Every refusal names the next step.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from context_engine.errors import AccessDenied, AccessFailed, FileNotFound, InvalidPath
 from context_engine.model import RelPath
 from context_engine.storage import ConfinedFolder, describe_kind
+from context_engine.text import find_near_words
 
-NEAR_NAMES_MAX = 3
 LISTED_NAMES_MAX = 2_000
 """Near names are searched among this many; a guess in a larger folder helps nobody."""
 
@@ -126,7 +125,7 @@ class Root:
         folder, _, name = typed.rpartition("/")
         while (names := self._names_in(folder)) is None and folder:
             folder, _, name = folder.rpartition("/")
-        near = [f"{folder}/{near_name}" if folder else near_name for near_name in near_names(name, names or ())]
+        near = [f"{folder}/{near_name}" if folder else near_name for near_name in find_near_words(name, names or ())]
         here = f"list_directory {folder or '.'!r} shows what is there."
         return FileNotFound(
             f"there is no {_shorten(text)} in the workspace",
@@ -289,18 +288,6 @@ def real_path(path: str) -> str:
 
 
 # -- saying no, and minting what needs no check ---------------------------------------------------------------------
-
-
-def near_names(name: str, names: Sequence[str]) -> list[str]:
-    """Return the names closest to one that does not exist, best first; another case counts as equal.
-
-    >>> near_names("readme.md", ["README.md", "setup.py"])
-    ['README.md']
-    """
-    folded: dict[str, str] = {}
-    for candidate in names:
-        folded.setdefault(candidate.casefold(), candidate)
-    return [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, NEAR_NAMES_MAX)]
 
 
 def is_under(path: str, place: str) -> bool:

@@ -5,7 +5,6 @@ The tags of a chunk are its language, kind and folders, `code` or `documentation
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from context_engine.index import term_hashes
 from context_engine.model import CHUNK_KINDS, Filter
 from context_engine.search.rankers import Mask, RankingView
 from context_engine.search.text_search import GlobSet
+from context_engine.text import find_near_words
 
 MASKS_KEPT = 64
 
@@ -25,7 +25,7 @@ def find_similar(tags: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
     ('python',)
     """
     unknown = [tag.lower() for tag in tags if tag.lower() not in known]
-    return tuple(dict.fromkeys(near for tag in unknown for near in difflib.get_close_matches(tag, known, 3, 0.6)))
+    return tuple(dict.fromkeys(near for tag in unknown for near in find_near_words(tag, known)))
 
 
 class FilterMasks:

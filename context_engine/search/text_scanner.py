@@ -27,7 +27,6 @@ from context_engine.repo import (
     TextEngine,
     Walk,
     WalkedFile,
-    near_names,
     qualify,
     qualify_rows,
     read_lines_at,
@@ -36,7 +35,7 @@ from context_engine.search.gram_index import GramIndex
 from context_engine.search.gram_parts import any_of, factors_of, factors_of_text
 from context_engine.search.text_search import GlobSet, definition_pattern, limit_matches, rank_by_words
 from context_engine.secrets import RedactedDocuments
-from context_engine.text import escape_literal
+from context_engine.text import escape_literal, find_near_words
 
 PATTERN_CHARS_MAX = 8_000
 """All queries of one search; Windows takes 32,767 characters for a whole command line."""
@@ -253,7 +252,7 @@ class TextScanner(JointService):
             return f"{under} is left out: {why.reason}{detail}", "read opens a single file."
         if query.includes or query.excludes:
             names = sorted({file.path.rpartition("/")[2] for file in listing.entries})
-            near = [name for glob in query.includes for name in near_names(glob.rpartition("/")[2], names)]
+            near = [name for glob in query.includes for name in find_near_words(glob.rpartition("/")[2], names)]
             step = "list_directory lists the files."
             if near:
                 step = f"Did you mean {', '.join(near[:NEAR_MAX])}?"

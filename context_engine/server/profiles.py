@@ -167,7 +167,7 @@ def add_project_parameter(tool: str, schema: Mapping[str, Any], projects: Sequen
 
 def suggest_known(name: str, known: Sequence[str], all_are: str) -> str:
     """Return the known name next to another one as a question; without one, all of them."""
-    import difflib  # imported only when the start fails
+    from context_engine.text import find_near_words  # imported only when the start fails
 
-    close = difflib.get_close_matches(name, known, 1, 0.6)
+    close = find_near_words(name, known, 1)
     return f"did you mean {close[0]}?" if close else f"{all_are} {', '.join(known)}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         escape_characters,
         escape_controls,
         escape_line,
+        find_near_words,
         format_count,
         format_cursor,
         format_size,

@@ -79,8 +79,12 @@ def escape_characters(text: str) -> str:
 
 NAME_CHARS_MAX = 100
 """Longest name for which a similar name is suggested."""
-NEARNESS_MIN = 0.6
-"""The default of difflib: `serch` suggests `search`, `xyz` suggests nothing."""
+NEARNESS_MIN = 0.75
+"""`coer` suggests `core`; at 0.6, the default of difflib, `worker` would suggest `looker`."""
+SHORT_NEARNESS_MIN = 0.66
+"""Of three letters one may differ."""
+PART_CHARS_MIN = 4
+"""A shorter word is in too many others by chance."""
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:
@@ -128,16 +132,27 @@ def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def suggest_nearest(word: str, known: Iterable[str], nearness_min: float = NEARNESS_MIN) -> str:
+def find_near_words(word: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return the known words that are similar to one, best first, then those that contain it; case does not count.
+
+    >>> find_near_words("Serch", ["search", "trace", "serch_code"]), find_near_words("worker", ["looker"])
+    (['search', 'serch_code'], [])
+    """
+    wanted, folded = word.casefold(), {one.casefold(): one for one in known}
+    if len(word) > NAME_CHARS_MAX:
+        return []
+    near = difflib.get_close_matches(wanted, folded, count, NEARNESS_MIN if len(wanted) > 3 else SHORT_NEARNESS_MIN)
+    near += [one for one in folded if len(wanted) >= PART_CHARS_MIN and wanted in one and one not in near]
+    return [folded[one] for one in near[:count]]
+
+
+def suggest_nearest(word: str, known: Iterable[str]) -> str:
     """Return " Did you mean ...?" for a similar known word, else an empty text.
 
     >>> suggest_nearest("serch", ["search", "trace"])
     ' Did you mean search?'
     """
-    if len(word) > NAME_CHARS_MAX:
-        return ""
-    close = difflib.get_close_matches(word, list(known), 1, nearness_min)
-    return f" Did you mean {close[0]}?" if close else ""
+    return "".join(f" Did you mean {near}?" for near in find_near_words(word, known, 1))
 
 
 # -- pages -------------------------------------------------------------------------------------------------------------

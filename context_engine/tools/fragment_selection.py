@@ -9,7 +9,6 @@ r"""PURE. Selects parts of files: where the requested lines, symbols, patterns a
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from context_engine.context import FilePrice, SnippetPacker
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text import LineSpan, dotted_name, estimate_tokens, group_spans, shorten_line
+from context_engine.text import LineSpan, dotted_name, estimate_tokens, find_near_words, group_spans, shorten_line
 from context_engine.tools.reply import reply_size
 
 FragmentKind = Literal["lines", "symbol", "whole", "found", "pattern", "keyword"]
@@ -204,9 +203,8 @@ def match_symbols(symbols: Iterable[Definition], asked: str) -> list[Definition]
 
 def suggest_symbols(symbols: Iterable[Definition], asked: str) -> list[str]:
     """Return the names most similar to one that was not found."""
-    names = {symbol.name.casefold(): symbol.qualified for symbol in symbols}
-    wanted = dotted_name(asked).rpartition(".")[2].casefold()
-    return [names[close] for close in difflib.get_close_matches(wanted, names, 3)]
+    names = {symbol.name: symbol.qualified for symbol in symbols}
+    return [names[near] for near in find_near_words(dotted_name(asked).rpartition(".")[2], names)]
 
 
 def shorten_lines(lines: Sequence[str], places: Iterable[FragmentPlace], chars_max: int) -> list[str]:

@@ -220,6 +220,17 @@ def test_another_server_of_our_name_is_left_alone() -> None:
     assert path.read_text() == text
 
 
+@pytest.mark.parametrize("options", [(), ("--remove",)])
+def test_settings_that_are_read_only_stay_as_they_are(options: tuple[str, ...]) -> None:
+    setup("gemini")
+    path = path_of("gemini")
+    path.write_text(before := path.read_text() if options else MINE)
+    path.chmod(0o444)
+    said = " ".join(setup("gemini", *options, code=2).output.split())
+    assert "it is read-only" in said and "Make it and its folder writable" in said
+    assert (path.read_text(), backups(path)) == (before, [])
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="nobody is refused here")
 def test_a_folder_that_may_not_be_written_is_named() -> None:
     path = written("gemini", MINE)

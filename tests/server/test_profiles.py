@@ -153,7 +153,7 @@ def test_what_is_listed_is_wanted_and_never_refused(shown: ToolSelection) -> Non
     [
         (ToolSelection(), ""),
         (ToolSelection(profiles=("core", "plan"), tools=("get_file",), exclude=("edit_file",)), ""),
-        (ToolSelection(profiles=("core", "coding")), "no profile is called coding; did you mean code?"),
+        (ToolSelection(profiles=("core", "coder")), "no profile is called coder; did you mean code?"),
         (
             ToolSelection(profiles=("everything",)),
             "no profile is called everything; there are core, edit, code, plan, review",

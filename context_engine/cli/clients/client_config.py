@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import glob
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -139,14 +141,16 @@ def write_config(config: ClientConfigFile, text: str | None, stamp: str) -> Path
 
     Raises: WriteFailed, AccessFailed; the file is unchanged then.
     """
-    step = "Check the permissions of its folder; nothing was changed."
+    step = "Make it and its folder writable, then run the command again; nothing was changed."
     try:
+        if config.exists and not config.path.stat().st_mode & stat.S_IWUSR:
+            raise PermissionError(errno.EACCES, "it is read-only")
         if text is None:
             config.path.unlink()
             return None
         config.path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        action = "deleted" if text is None else "written: its folder cannot be created"
+        action = "deleted" if text is None else "written"
         raise AccessFailed(f"{config.path} cannot be {action}: {error.strerror}", suggestion=step) from error
     raw = config.bom + config.text.encode("utf-8")
     backup = None

@@ -8,13 +8,13 @@ This is not a parser of Mermaid: new kinds and arrows come with every release, s
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 
 from context_engine.languages import Bracket, check_brackets
 from context_engine.model import Finding, syntax_finding
 from context_engine.review.content_parsers import UNSURE
+from context_engine.text import find_near_words
 
 FLOWS = frozenset({"graph", "flowchart", "flowchart-elk"})
 BRACED = frozenset(
@@ -62,7 +62,7 @@ def find_mermaid_errors(text: str) -> tuple[Finding, ...]:
 
 def _report_unknown_kind(text: str, line: int) -> Finding:
     word = text.split()[0][:40]
-    near = difflib.get_close_matches(word, KINDS, 1, 0.75)
+    near = find_near_words(word, KINDS, 1)
     if near:
         return syntax_finding(line, 1, f"{word!r} is not a kind of diagram; did you mean {near[0]}?")
     return syntax_finding(
