@@ -63,7 +63,11 @@ FILES = {
     "file.ts": "\n" * 14 + "function (((\n",
     "internal/auth/handler.go": f"{HANDLER}func (h *AuthHandler) Open() {{ fmt.Println(h) }}\n\ntype Token struct {{\n}}\n",
     "config/database.yml": "database:\n  connection:\n    host: localhost\n    port: 5432\n",
-    "docs/design.md": "---\ntags: [architecture]\n---\n# Authentication design decisions\n\nHow authentication works: tokens.\n",
+    "docs/design.md": "---\ntags: [architecture]\n---\n# Authentication design decisions\n\nHow authentication works: tokens. #sessions\n",
+    "src/data.ts": "\0FormData\n",
+    **dict.fromkeys(("built/a.ts", "private/a.ts", "node_modules/a/index.ts"), "export const hiddenMarker = 1;\n"),
+    ".gitignore": "built/\n",
+    ".augmentignore": "private/\n",
     ".env": "PASSWORD=hunter2\n",
     ".env.local": "PASSWORD=hunter2\n",
 }
