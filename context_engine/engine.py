@@ -37,7 +37,15 @@ from context_engine.repo import (
 from context_engine.search import EmbeddingService, FileUsage, GramIndex, SearchService, TextScanner
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.settings import Settings
-from context_engine.storage import STATE_FOLDER, SharedRecords, StateFolder, user_cache_folder, user_data_folder
+from context_engine.storage import (
+    STATE_FOLDER,
+    ConfinedFolder,
+    SharedRecords,
+    StateFolder,
+    user_cache_folder,
+    user_config_folder,
+    user_data_folder,
+)
 from context_engine.team_parts import load_team_part
 from context_engine.timestamps import make_clock
 
@@ -81,6 +89,7 @@ class Engine(Workspace):
         self._root = Root(root)
         self._cache = settings.cache_folder or user_cache_folder()
         self.cache_folder = settings.workspace_cache(root)
+        self._user_folder = settings.data_folder or user_data_folder()
         self.is_clone = is_clone(root, self._cache)
         """Whether this is a clone in our cache, which follows its remote and is never edited."""
         self.lock = threading.RLock()  # of `LazyService`
@@ -121,7 +130,7 @@ class Engine(Workspace):
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Self:
-        """Open the workspace at `root`. Cheap: nothing is read until the first call.
+        """Open the workspace at `root`. Cheap: only names in our own folders are read until the first call.
 
         Raises: UnsuitableRoot, FileNotFound, InvalidPath, InvalidArgument (settings).
         """
@@ -131,7 +140,15 @@ class Engine(Workspace):
         engine = cls(chosen, settings)
         if JOURNAL in StateFolder(chosen / STATE_FOLDER).names():
             engine.mended = engine.edits.recover()
+        engine._sweep()
         return engine
+
+    def _sweep(self) -> None:
+        """Delete what killed writers left in our folders; `recover` does so in the user's, where the journal has it."""
+        ConfinedFolder(self.root).folder(STATE_FOLDER).sweep()
+        caches = (self.cache_folder, self._cache / "grammars", self._cache / "histories")
+        for folder in (*caches, self._user_folder, user_config_folder()):
+            ConfinedFolder(folder).sweep()
 
     # -- services that import much, for callers who need them --
 
@@ -169,7 +186,7 @@ class Engine(Workspace):
             encoder=self._encoder,
             cache=self._cache,
             workspace_cache=self.cache_folder,
-            user_folder=self.settings.data_folder or user_data_folder(),
+            user_folder=self._user_folder,
             now=self.now,
             shared_records=self._shared_records,
         )

@@ -162,8 +162,8 @@ class Transactions:
     def _restore(self, ops: Iterable[Op], found: Iterable[tuple[TargetFile, FileState]]) -> None:
         """Give every changed file its old content back, and remove the folders that were made for them."""
         for op, (seen, state) in zip(ops, found, strict=True):
-            if op.temp:
-                seen.discard(op.temp)
+            for name in (op.temp, _old_name(op)):
+                seen.discard(name)
             if state in {"after", "torn"}:
                 self._put_back(op, seen, state)
             self._folders.remove(op.folders)
@@ -197,7 +197,7 @@ class Transactions:
         if seen.is_overwritten_in_place:
             seen.write_over(old, flush=self._flush)
             return
-        temporary = TargetFile.temporary_name()
+        temporary = _old_name(op)
         try:
             if not seen.exists:
                 self._folders.make(self._folders.missing(seen.path))
@@ -205,6 +205,11 @@ class Transactions:
             seen.put(temporary, mode=None if seen.exists else op.mode)
         finally:
             seen.discard(temporary)
+
+
+def _old_name(op: Op) -> str:
+    """Return the temporary name of the old content: the process that repairs a killed repair derives the same one."""
+    return TargetFile.temporary_name(hash_of(f"{op.before} {op.path}".encode("utf-8", "surrogatepass"))[:12])
 
 
 # -- past versions -----------------------------------------------------------------------------------------------------

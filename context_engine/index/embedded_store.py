@@ -17,7 +17,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -35,7 +34,14 @@ from context_engine.index import segment as segments
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import Skipped
-from context_engine.storage import create_private, database, lock_private, make_private_folder, replace_private
+from context_engine.storage import (
+    create_private,
+    database,
+    lock_private,
+    make_private_folder,
+    replace_private,
+    temporary_name,
+)
 
 SCHEMA_VERSION = 9
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
@@ -385,9 +391,7 @@ class EmbeddedWriter(_Generation):
         """
         used = [int(path.stem) for path in self.path.glob("*.seg")]
         number = max([*used, *self._parts], default=0) + 1
-        descriptor, name = tempfile.mkstemp(prefix=f"{number:06d}-", suffix=".part", dir=self.path)
-        os.close(descriptor)
-        self._parts[number] = Path(name)
+        self._parts[number] = self.path / temporary_name()
         return number, self._parts[number]
 
     def _finish_segment(self, number: int) -> Segment:
@@ -543,8 +547,8 @@ class EmbeddedWriter(_Generation):
 
     def _remove_leftovers(self) -> None:
         counted = {row[0] for row in self._db.execute("SELECT id FROM segment")}
-        for path in (*self.path.glob("*.seg"), *self.path.glob("*.part")):
-            if path.suffix == ".part" or int(path.stem) not in counted:
+        for path in self.path.glob("*.seg"):
+            if int(path.stem) not in counted:
                 with suppress(OSError):  # still mapped by a reader on Windows
                     path.unlink()
 

@@ -18,7 +18,6 @@ from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from time import thread_time
 from typing import Any
 
@@ -26,7 +25,7 @@ import numpy as np
 from tree_sitter import Language as TreeSitterLanguage
 from tree_sitter import Parser, Query, QueryCursor, Range, Tree
 
-from context_engine.storage import make_private_folder
+from context_engine.storage import make_private_folder, replace_private
 
 SYSTEMS = {"darwin": "macos", "linux": "linux", "windows": "windows"}
 MACHINES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
@@ -205,12 +204,9 @@ def _write_checked(path: Path, content: bytes, sha256: str) -> None:
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ValueError(f"{path.name} does not have the checksum of its manifest")
     make_private_folder(path.parent)
-    with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as part:
-        part.write(content)
     try:
-        Path(part.name).replace(path)
+        replace_private(path, content)
     except OSError:
-        Path(part.name).unlink()
         if not path.exists():  # Windows refuses to replace a library that another process has loaded
             raise
 

@@ -378,6 +378,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
             details={"path": os.fspath(path)},
         )
     folder, name = os.path.split(target)
+    if not top:  # in a workspace a file of such a name may be the user's
+        ConfinedFolder(folder).sweep(depth=0)
     file = TargetFile(name, target, ParentFolder(ConfinedFolder(folder), ""))
     temporary = temporary_name()
     try:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
         OpenFolder,
         UnsafePathError,
         describe_kind,
-        is_temporary,
-        temporary_name,
         write_all,
     )
     from context_engine.storage.database import CacheDatabase, transaction
@@ -33,10 +31,12 @@ if TYPE_CHECKING:
     from context_engine.storage.private_files import (
         close_to_others,
         create_private,
+        is_temporary,
         lock_private,
         make_private_folder,
         open_private,
         replace_private,
+        temporary_name,
     )
     from context_engine.storage.records import (
         MergePolicy,

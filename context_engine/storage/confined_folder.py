@@ -28,8 +28,12 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".ctx-", ".tmp"
-"""The name of a file until it is complete."""
+from context_engine.storage.private_files import is_temporary, temporary_name
+
+ABANDONED_AFTER_S = 60.0
+"""A temporary file that is this old was left by a killed process: a live one renames it at once."""
+FOLDER_DEPTH = 3
+"""Nothing that we write is deeper: `plans/.trash/NAME/v0001.json`."""
 LINKS_MAX = 40
 """The number of links that Linux follows in one path."""
 SECOND_NAME_S = 0.02
@@ -226,6 +230,20 @@ class ConfinedFolder:
             self.remove_tree(path) if is_folder else self.unlink(path)
         self.remove_folder(relative)
 
+    def sweep(self, relative: str = "", *, depth: int = FOLDER_DEPTH) -> None:
+        """Delete the temporary files of killed writers in a folder of ours and in those in it. It never fails."""
+        before = time.time() - ABANDONED_AFTER_S
+        with suppress(OSError), self.scan(relative) as found:
+            for entry in found:
+                path = f"{relative}/{entry.name}" if relative else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if depth:
+                        self.sweep(path, depth=depth - 1)
+                elif is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
+                    with suppress(OSError):  # another process was quicker
+                        if entry.stat(follow_symlinks=False).st_mtime < before:
+                            self.unlink(path)
+
     def rename(self, old: str, new: str) -> None:
         """Rename a file or a folder; a file of the new name is replaced. Raises: OSError."""
         with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
@@ -410,20 +428,6 @@ class OpenFolder:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-
-
-def temporary_name() -> str:
-    """Return an unused name for a file that is not complete yet."""
-    return f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
-
-
-def is_temporary(name: str) -> bool:
-    """Return whether a name is that of a file that is not complete yet.
-
-    >>> is_temporary(".ctx-5db4c072f591.tmp"), is_temporary("v0001.json")
-    (True, False)
-    """
-    return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
 _KINDS = {

@@ -24,7 +24,7 @@ import msgspec
 from context_engine.errors import ContextEngineError, DiskFull, StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.storage.index_folders import find_network_drive
 from context_engine.storage.private_files import create_private, make_private_folder
-from context_engine.storage.state_folder import ABANDONED_AFTER_S, StateFolder
+from context_engine.storage.state_folder import StateFolder
 
 Result = TypeVar("Result")
 
@@ -230,7 +230,6 @@ class StateDatabase:
         """Open the file if it is one of ours, or create it."""
         folder, name = self._folder, self._name
         folder.make()
-        folder.sweep(min_age_s=ABANDONED_AFTER_S)
         if folder.check_file(name) is None:
             with folder.open_descriptor(name, os.O_RDWR | os.O_CREAT, 0o600):
                 pass

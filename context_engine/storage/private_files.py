@@ -20,6 +20,21 @@ PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 OTHERS = 0o077
 
 
+def temporary_name(digits: str = "") -> str:
+    """Return a name for a file that is not complete yet: an unused one, or that of 12 hexadecimal digits."""
+    return f".ctx-{digits or os.urandom(6).hex()}.tmp"
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether a name is that of a file that is not complete yet.
+
+    >>> is_temporary(".ctx-5db4c072f591.tmp"), is_temporary(".ctx-notes.tmp")
+    (True, False)
+    """
+    random = name.removeprefix(".ctx-").removesuffix(".tmp")
+    return len(name) == 21 and len(random) == 12 and not random.strip("0123456789abcdef")
+
+
 def make_private_folder(path: str | os.PathLike[str]) -> None:
     """Create a folder, and those above it that are missing. Raises: OSError."""
     folder = os.path.abspath(path)
@@ -47,7 +62,7 @@ def replace_private(
 
     Raises: OSError.
     """
-    part = f"{os.fspath(path)}.{os.urandom(6).hex()}.part"
+    part = os.path.join(os.path.dirname(path), temporary_name())
     try:
         with open(part, "xb", opener=open_private) as file:
             file.write(data)

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
 from context_engine.storage.event_log import EventLog
 from context_engine.storage.locks import PathLocks
-from context_engine.storage.state_folder import ABANDONED_AFTER_S, UNSETTLED_NS, FileStamp, PublishFiles, StateFolder
+from context_engine.storage.state_folder import UNSETTLED_NS, FileStamp, PublishFiles, StateFolder
 
 SUFFIX = ".md"
 BYTES_MAX = 262_144
@@ -167,13 +167,11 @@ class RecordFolder(_StoredRecords):
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Be the only writer until the block ends, after removing what killed writers left.
+        """Be the only writer until the block ends.
 
         Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt; with a team StoreUnavailable, StoreUnusable.
         """
         with self._lock([self.folder.name]):
-            for folder in self._files.folders():
-                self._files.sweep(folder, min_age_s=ABANDONED_AFTER_S)  # a person may be editing a record
             yield
 
     def create(self, name: str, data: bytes) -> bool:
@@ -279,20 +277,17 @@ class VersionedRecords(_StoredRecords):
 
     @contextmanager
     def writing(self, *names: str) -> Generator[None]:
-        """Be the only writer of some records until the block ends, after removing what killed writers left.
+        """Be the only writer of some records until the block ends.
 
         Raises: StorageBusy, WriteFailed, DiskFull; with a team StoreUnavailable, StoreUnusable.
         """
         with self._lock(f"{self.folder.name}/{name}" for name in names):
-            for name in names:
-                self._files.sweep(name)
             yield
 
     def put_index(self, data: bytes) -> None:
         """Store the derived index; a failure is ignored, since it can be derived again."""
         with suppress(WriteFailed, DiskFull, StorageCorrupt):
             self._files.replace("index.json", data, flush=False)
-            self._files.sweep(min_age_s=ABANDONED_AFTER_S)
 
     def put_mirror(self, name: str, file: str, data: bytes) -> None:
         """Store a rendering of a record for people. Raises: WriteFailed, DiskFull, StorageCorrupt."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
-from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError, is_temporary
+from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError
 from context_engine.storage.private_files import PRIVATE_FILE, PRIVATE_FOLDER, make_private_folder
 
 STATE_FOLDER = ".context-engine"
@@ -36,8 +35,6 @@ nothing is written.
 """
 UNSETTLED_NS = 20_000_000
 """A file system clock ticks every 4 to 10 ms: a file read sooner after a change may change again at the same time."""
-ABANDONED_AFTER_S = 3_600.0
-"""No write takes this long: the process that began it was killed."""
 
 
 class StateFolder:
@@ -207,18 +204,6 @@ class StateFolder:
         """Make the names in a folder survive a power cut, where the system can."""
         with translate_os_errors(self.path / relative):
             self._files.flush(relative)
-
-    def sweep(self, relative: str = "", *, min_age_s: float = 0.0) -> None:
-        """Delete the temporary files of killed writers. Only for the holder of the lock of all that write here.
-
-        Other callers pass `min_age_s`: younger files may still be written.
-        """
-        before = time.time() - min_age_s
-        with suppress(OSError), self._files.scan(relative) as found:
-            left = [entry for entry in found if is_temporary(entry.name)]
-            for entry in left:
-                if not min_age_s or entry.stat(follow_symlinks=False).st_mtime < before:
-                    self._files.unlink(f"{relative}/{entry.name}" if relative else entry.name)
 
     def _owner(self) -> tuple[int, int] | None:
         """Return the owner of the workspace for new files of the superuser, as a server in a container runs."""

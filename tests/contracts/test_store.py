@@ -513,16 +513,15 @@ def test_a_share_without_new_files_leaves_nothing_behind(make: Callable[[], Any]
     store = make()
     fill(store, {"a.py": "lion"})
     with store.writer() as writer:
-        writer.new_segment()
-    assert list(store.folder.rglob("*.part")) == []
+        writer.new_segment()[1].write_bytes(b"half")
+    assert list(store.folder.rglob(".ctx-*.tmp")) == []
 
 
 def test_leftovers_of_a_killed_writer_are_cleaned_away(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
     with indexed(root) as engine:
         (generation,) = engine.cache_folder.glob("g-*")
-        for name in ("000777.seg", "000778-abc.part"):
-            (generation / name).write_bytes(b"half")
+        (generation / "000777.seg").write_bytes(b"half")
         (generation.parent / "g-000123").mkdir()
         engine.index.update()
         assert sorted(path.name for path in generation.parent.glob("g-*")) == [generation.name]

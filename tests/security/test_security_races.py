@@ -24,7 +24,7 @@ from context_engine.engine import Engine
 from context_engine.repo import re2_search
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
-from context_engine.storage.confined_folder import TEMPORARY_PREFIX
+from context_engine.storage import is_temporary
 from context_engine.tools import Call
 from tests.support.engines import open_engine
 from tests.support.trees import tree
@@ -176,5 +176,5 @@ def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and
     )
     assert shown == []
     assert snapshot(tmp_path / "out") == before
-    assert [path.name for path in kept if path.name.startswith(TEMPORARY_PREFIX)] == []
+    assert [path.name for path in kept if is_temporary(path.name)] == []
     assert both_happened(counts), "it was no race"

@@ -13,7 +13,6 @@ import os
 import shutil
 import struct
 import threading
-import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,8 +29,8 @@ from context_engine.review.review_store import ReviewStore
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.storage import database
 from context_engine.storage.locks import LivenessLock
-from context_engine.storage.records import RecordFolder, VersionedRecords
-from context_engine.storage.state_folder import ABANDONED_AFTER_S, STATE_FOLDER, StateFolder
+from context_engine.storage.records import RecordFolder
+from context_engine.storage.state_folder import STATE_FOLDER
 from tests.security.every_tool import through
 from tests.support.engines import open_engine
 from tests.support.trees import commit, repository
@@ -377,45 +376,6 @@ def test_the_name_of_a_process_leads_to_no_file(tmp_path: Path) -> None:
     presence = LivenessLock(tmp_path / STATE_FOLDER, "me")
     assert not presence.is_alive("x/../../../victim")
     assert (tmp_path / "victim.lock").read_bytes() == SECRET
-
-
-# -- what killed writers left -----------------------------------------------------------------------------------------
-
-
-def left(folder: Path, *, old: bool) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f".ctx-{os.urandom(6).hex()}.tmp"
-    path.write_bytes(b"half")
-    if old:
-        before = time.time() - ABANDONED_AFTER_S - 60
-        os.utime(path, (before, before))
-    return path
-
-
-def test_what_killed_writers_left_is_swept_in_every_folder(tmp_path: Path) -> None:
-    home = tmp_path / STATE_FOLDER
-    places = [home, home / "memories" / "decisions", home / "plans", home / "plans" / "plan_0"]
-    remains = [left(place, old=True) for place in places]
-    under_way = left(home / "memories" / "decisions", old=False)
-    Journal(home).begin([change()], at=0.0)
-    with RecordFolder(home, "memories").writing():
-        pass
-    dossiers = VersionedRecords(home, "plans")
-    with dossiers.writing("plan_0"):
-        pass
-    dossiers.put_index(b"{}")
-    assert [path for path in remains if path.exists()] == []
-    assert under_way.exists(), "an edit of a memory may be writing it"
-
-
-def test_a_link_that_is_called_like_what_killed_writers_left_is_deleted_alone(tmp_path: Path) -> None:
-    (tmp_path / "victim").write_bytes(SECRET)
-    (tmp_path / STATE_FOLDER).mkdir()
-    link = tmp_path / STATE_FOLDER / ".ctx-0123456789ab.tmp"
-    link.symlink_to(tmp_path / "victim")
-    StateFolder(tmp_path / STATE_FOLDER).sweep()
-    assert not link.is_symlink()
-    assert (tmp_path / "victim").read_bytes() == SECRET
 
 
 # -- the folder itself ------------------------------------------------------------------------------------------------

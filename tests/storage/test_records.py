@@ -179,26 +179,6 @@ def test_one_writer_of_a_dossier_at_a_time_and_another_of_another(records: Versi
     assert entered == ["two", "one"]
 
 
-def test_what_killed_writers_left_half_done_is_cleared_away_by_the_next(records: VersionedRecords) -> None:
-    fill(records, "one")
-    left = records.folder / "one" / ".ctx-0a1b.tmp"
-    left.write_bytes(b"hal")
-    with records.writing("one"):
-        assert not left.exists()
-
-
-def test_an_index_that_a_killed_writer_began_is_cleared_away_and_one_that_is_being_written_is_not(
-    records: VersionedRecords,
-) -> None:
-    records.put_index(b"[]")
-    left, under_way = records.folder / ".ctx-0a1b.tmp", records.folder / ".ctx-2c3d.tmp"
-    left.write_bytes(b"hal")
-    under_way.write_bytes(b"hal")
-    os.utime(left, (1, 1))
-    records.put_index(b"[1]")
-    assert (left.exists(), under_way.exists()) == (False, True)
-
-
 def test_dossiers_are_listed_by_name_without_the_trash(records: VersionedRecords) -> None:
     assert records.list_names() == []
     for name in ("two", "one"):
