@@ -45,6 +45,7 @@ def test_cells_are_found_in_their_lines_and_outputs_are_not(tmp_path: Path) -> N
         assert told(engine, "index_status")["chunks"] == 3
         shown = text(engine, "read", items=["n.ipynb#load_parcels"])  # as in the file, so that an edit can quote it
         assert '"def load_parcels(path):\\n",' in shown
+        assert "\n# %matplotlib inline\n" in read_notebook_cells(NOTEBOOK)  # no Python
 
 
 @pytest.mark.parametrize("broken", ["", "{}", '"source": [\n1x\n]', NOTEBOOK.replace("\n", ""), NOTEBOOK[:700]])

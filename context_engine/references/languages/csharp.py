@@ -43,8 +43,7 @@ class CSharpStyle(PackageStyle):
 
     def star_imports(self, file: SyntaxFile) -> list[tuple[str, bool]]:
         """Return the namespaces that a file uses, and the types whose members it uses."""
-        matches = _USING.finditer(file.data)
-        return [(match[2].decode("utf-8", "replace"), match[1] is not None) for match in matches]
+        return [(match[2].decode("utf-8", "replace"), match[1] is not None) for match in _USING.finditer(file.data)]
 
     def read_import(self, file: SyntaxFile, binding: NameBinding) -> tuple[list[str], bool]:
         """Return what `using Name = Other;` names."""
@@ -81,9 +80,8 @@ class CSharpStyle(PackageStyle):
             return get(binding.statement, "name") == binding.node
         if usage.kind == "call" and binding.role in ("variable", "parameter"):
             return binding.statement.type != "type_parameter"
-        if usage.kind == "value" and binding.role == "function":
-            return True  # a method group
-        return super().accepts(file, binding, usage)
+        is_method_group = usage.kind == "value" and binding.role == "function"
+        return is_method_group or super().accepts(file, binding, usage)
 
     def meaning(self, file: SyntaxFile, node: SyntaxNode) -> Meaning | None:
         """Return what names in initializers, arguments and after `?.` mean."""
@@ -117,11 +115,9 @@ class CSharpStyle(PackageStyle):
 
     def _find_extensions(self, values: Values, name: str, usage: NameUsage | None) -> list[NamePlace]:
         """Return the extension methods of values: static ones whose first parameter is marked with `this`."""
-        owners = [value.place for value in values if value.kind == "instance"]
-        if usage is None or usage.kind != "call" or not owners:
+        classes = {*self.resolver.members.with_bases(value.place for value in values if value.kind == "instance")}
+        if usage is None or usage.kind != "call" or not classes:
             return []
-        bases = [base.place for owner in owners for base in self.resolver.members.bases(owner)[0]]
-        classes = {*owners, *(place for place in bases if place.path)}
 
         def is_meant(file: SyntaxFile, binding: NameBinding) -> bool:
             first = get(binding.statement, "parameters", "@parameter") if binding.role == "function" else NO_NODE
@@ -151,10 +147,15 @@ class CSharpStyle(PackageStyle):
     # -- values --
 
     def bound_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
-        """Return what members of enums, variables without a written type and parameters of lambdas are."""
+        """Return what members of enums, bound types, variables without a written type and lambda parameters are."""
         statement = binding.statement
         if statement.type == "enum_member_declaration":
             return self.class_of_scope(file, binding.scope, "instance")
+        if statement.type == "type_parameter":
+            clauses = children(up(up(statement)), "type_parameter_constraints_clause")
+            own = [one for one in clauses if file.text(get(one, ".")) == binding.name]
+            bounds = [get(bound, "type") for one in own for bound in children(one, "type_parameter_constraint")]
+            return tuple(value for bound in bounds for value in self.resolver.type_values(file, bound))
         if statement.type == "variable_declarator":
             is_untyped = get(statement, "^type").type == "implicit_type"
             return self.resolver.values(file, get(statement, "$")) if is_untyped else None
@@ -187,11 +188,10 @@ class CSharpStyle(PackageStyle):
         if not holder or not get(function, "name"):
             return None
         name = file.text(get(function, "name")).partition("<")[0]
-        found = self.called_values(file, holder, name, count_arguments(call))
-        if found:
+        count = count_arguments(call)
+        if found := self.called_values(file, holder, name, count):
             return found
-        usage = NameUsage("call", count_arguments(call))
-        added = self._find_extensions(self.resolver.values(file, holder), name, usage)
+        added = self._find_extensions(self.resolver.values(file, holder), name, NameUsage("call", count))
         return self.resolver.results(self.resolver.place_values(added))
 
 
