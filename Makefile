@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test kills durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-lines eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test kills abuse durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-lines eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -46,6 +46,9 @@ test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 
 kills: ## kill -9 of writers of index, edits, renames, undo, plans, memories, reviews and of the daemon, 80 times a test
 	@CTX_TEST_KILLS=$${CTX_TEST_KILLS:-80} $(CHECK) tests -- -m kills tests/index tests/edit tests/plans tests/memory tests/review tests/daemon tests/e2e $(ARGS)
+
+abuse: ## clients that send anything, over stdio and HTTP: odd values for every argument of every tool, half-open connections, endless bodies
+	@CTX_TEST_CALLS=$${CTX_TEST_CALLS:-12000} CTX_TEST_FUZZ_S=$${CTX_TEST_FUZZ_S:-30} $(CHECK) tests -- -m abuse tests/e2e tests/security tests/ui tests/daemon $(ARGS)
 
 durability: ## many writers at once: 16 editors, 4 writers of plans, readers for a minute; 200 damaged bytes a file
 	@CTX_TEST_CROWD_S=60 CTX_TEST_EDITORS=16 CTX_TEST_PLAN_WRITES=100 CTX_TEST_FLIPS=200 \

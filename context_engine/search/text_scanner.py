@@ -201,7 +201,7 @@ class TextScanner(JointService):
                 "a query contains a line end, but a search goes line by line",
                 suggestion="Search for text on one line, then read the lines around it.",
             )
-        if any("\ud800" <= char <= "\udfff" for text in query.queries for char in text):
+        if any(char == "\0" or "\ud800" <= char <= "\udfff" for text in query.queries for char in text):
             raise InvalidArgument("a query contains a character that is not text", suggestion="Leave it out.")
         if sum(map(len, query.queries)) > PATTERN_CHARS_MAX:
             raise InvalidArgument(

@@ -172,7 +172,7 @@ STATES = {
 def explain(
     engine: "Engine",
     call: Call,
-    target: Annotated[str, TextArg("A path, or a symbol."), "path"],
+    target: Annotated[str, TextArg("A path, or a symbol.", 1), "path"],
     *,
     format: Annotated[str, ChoiceArg("text or json.", ("text", "json"))] = "text",  # noqa: A002 - the argument
 ) -> Reply:

@@ -310,6 +310,7 @@ def test_the_daemon_goes_on_with_an_index_that_a_command_began(warm: DaemonHome,
 # -- hostile neighbours -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.abuse
 @pytest.mark.parametrize(
     "sent",
     [
@@ -335,6 +336,7 @@ def test_what_is_no_request_gets_no_work_done_and_stops_no_other(warm: DaemonHom
             assert received == b"" or json.loads(received)["state"] == "unknown"
 
 
+@pytest.mark.abuse
 def test_a_request_without_an_end_is_cut_off(warm: DaemonHome) -> None:
     with RuntimeFolder.open(warm.env) as folder, socket.socket(socket.AF_UNIX) as raw:
         raw.connect(folder.address(process_key(warm.env)))

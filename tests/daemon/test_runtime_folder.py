@@ -15,7 +15,10 @@ from context_engine.daemon.daemon_client import check_peer
 from context_engine.daemon.daemon_server import FORMER_LOG_FILE, LOG_FILE
 from context_engine.settings import list_settings
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
+pytestmark = [
+    pytest.mark.abuse,
+    pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets"),
+]
 NOBODY = 65_534
 
 

@@ -1,14 +1,15 @@
 """Whatever a client sends, valid or broken, twenty at a time: each request gets one well-formed reply, and the server lives on.
 
-A thousand calls in the ordinary run; `CTX_TEST_CALLS` asks for more.
+Some hundred calls in the ordinary run; `CTX_TEST_CALLS` asks for more (`make abuse`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.e2e.wire import PATIENCE_S, Wire
 
 CALLS = int(os.environ.get("CTX_TEST_CALLS", "400"))
 AT_ONCE = 20
+pytestmark = pytest.mark.abuse
 CHARS_MAX = list_settings()["result_chars_max"][0]
 
 NASTY = [
@@ -116,12 +118,10 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     cancelled=st.booleans(),
 )
 def test_every_call_gets_one_well_formed_reply(
-    wire: Wire, batch: list[tuple[str, Any]], noise: list[str], cancelled: bool
+    wire: Wire, tried: Callable[..., None], batch: list[tuple[str, Any]], noise: list[str], cancelled: bool
 ) -> None:
-    first = len(wire.lines) * 1_000 + 1_000_000  # ids of their own for each batch
-    for number, (name, arguments) in enumerate(batch):
-        request = {"jsonrpc": "2.0", "id": first + number, "method": "tools/call"}
-        wire.send(request | {"params": {"name": name, "arguments": arguments}})
+    tried(len(batch) + len(noise))
+    first = send_all(wire, batch)
     for line in noise:
         wire.send(line)
     gone = {first} if cancelled else set()
@@ -130,6 +130,72 @@ def test_every_call_gets_one_well_formed_reply(
     replies = collected(wire, set(range(first, first + AT_ONCE)) - gone)
     for reply in replies:
         check(reply)
+
+
+ODD = [
+    *(
+        None,
+        True,
+        -1,
+        0,
+        10**30,
+        1e308,
+        "",
+        " ",
+        "\0",
+        "\ud800",
+        "../..",
+        "x" * 300_000,
+        [],
+        {},
+        [[[[[]]]]],
+        {"a": {"b": None}},
+    ),
+    *(list(range(20_000)), [None], [""], [{}], {"": ""}),
+]
+"""Values that no argument expects."""
+
+
+def odd_calls() -> list[tuple[str, Any]]:
+    """Each argument of each tool with each odd value, beside the plainest other ones that are required."""
+    plain = {"integer": 1, "number": 0.5, "boolean": False, "array": [], "object": {}, "string": "till/auth.py"}
+    made: list[tuple[str, Any]] = []
+    for tool in tools.ALL:
+        kinds = tool.schema["properties"]
+        required = {
+            name: kinds[name].get("enum", [plain[kinds[name].get("type", "string")]])[0]
+            for name in tool.schema.get("required", ())
+        }
+        made += [(tool.name, required | {name: value}) for name in (*kinds, "unknown") for value in ODD]
+        made += [(tool.name, value) for value in ODD]
+    return made
+
+
+@pytest.mark.slow
+def test_no_value_of_an_argument_ends_in_an_error_of_ours(wire: Wire, tried: Callable[..., None]) -> None:
+    calls = odd_calls()
+    chosen = random.Random(41).sample(calls, min(CALLS, len(calls)))
+    wrong = []
+    for at in range(0, len(chosen), AT_ONCE):
+        batch = chosen[at : at + AT_ONCE]
+        tried(len(batch))
+        first = send_all(wire, batch)
+        for reply in collected(wire, set(range(first, first + len(batch)))):
+            try:
+                check(reply)
+            except AssertionError as error:
+                name, arguments = batch[reply["id"] - first]
+                wrong.append(f"{name} {str(arguments)[:200]}: {str(error)[:300]}")
+    assert wrong == []
+
+
+def send_all(wire: Wire, batch: list[tuple[str, Any]]) -> int:
+    """Send the calls at once; the id of the first of them."""
+    first = len(wire.lines) * 1_000 + 1_000_000  # ids of their own for each batch
+    for number, (name, arguments) in enumerate(batch):
+        request = {"jsonrpc": "2.0", "id": first + number, "method": "tools/call"}
+        wire.send(request | {"params": {"name": name, "arguments": arguments}})
+    return first
 
 
 def collected(wire: Wire, wanted: set[int]) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from tests.security.test_security_http import HEAD, OPENING, PATIENCE_S, POSTED,
 from tests.support.serving import logged_errors, serving
 
 FUZZ_S = float(os.environ.get("CTX_TEST_FUZZ_S", "0"))
+pytestmark = pytest.mark.abuse
 QUICK = settings(
     max_examples=200 if FUZZ_S else 60,
     deadline=None,
@@ -152,10 +153,13 @@ def replies_in(data: bytes) -> list[int]:
     return statuses
 
 
-def test_any_head_gets_well_formed_replies_or_a_clean_end(hasty: str, base: str, errors: list[str]) -> None:
+def test_any_head_gets_well_formed_replies_or_a_clean_end(
+    hasty: str, base: str, errors: list[str], tried: Callable[..., None]
+) -> None:
     @QUICK
     @given(heads())
     def check(data: bytes) -> None:
+        tried()
         got = answered(hasty, data)
         if data.startswith(b"HEAD"):
             assert got.startswith((b"HTTP/1.1 ", b"")), got
@@ -169,7 +173,7 @@ def test_any_head_gets_well_formed_replies_or_a_clean_end(hasty: str, base: str,
 
 @pytest.mark.parametrize("version", ["", "2026-07-28"])
 def test_any_message_over_http_gets_a_reply_in_json_and_no_error_of_ours(
-    base: str, version: str, errors: list[str]
+    base: str, version: str, errors: list[str], tried: Callable[..., None]
 ) -> None:
     lines = [f"{name}: {value}" for name, value in POSTED.items()]
     lines += [f"mcp-protocol-version: {version}"] if version else []
@@ -178,6 +182,7 @@ def test_any_message_over_http_gets_a_reply_in_json_and_no_error_of_ours(
     @QUICK
     @given(messages())
     def check(body: bytes) -> None:
+        tried()
         with socket.create_connection(place(base), timeout=PATIENCE_S) as connection:
             connection.sendall(f"{head}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
             got = all_of(connection)
@@ -202,7 +207,7 @@ class AnswersAll:
         self._session.deliver(json.dumps(reply).encode(), reply_id=reply["id"])
 
 
-def test_any_line_over_stdio_gets_at_most_one_reply_and_the_next_one_its_own() -> None:
+def test_any_line_over_stdio_gets_at_most_one_reply_and_the_next_one_its_own(tried: Callable[..., None]) -> None:
     reading, writing = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
     conversation = StdioSession(StdioPipes(nothing, writing))
@@ -224,6 +229,7 @@ def test_any_line_over_stdio_gets_at_most_one_reply_and_the_next_one_its_own() -
     @QUICK
     @given(messages() | some.binary(max_size=40))
     def check(line: bytes) -> None:
+        tried()
         conversation.receive(line)
         conversation.receive(ping)
         replies = heard_back()

@@ -9,13 +9,14 @@ import json
 import logging
 import os
 import queue
+import random
 import re
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +32,7 @@ from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
 from context_engine.server.server_log import LINES_MAX, LoggingBridge
 from context_engine.team.shared_server import Authenticator
+from tests.e2e.test_random_calls import CALLS, check, odd_calls
 from tests.server.test_stdio_session import Peer, ToldSession
 from tests.support import preloaded
 from tests.support.serving import logged_errors, serving
@@ -40,6 +42,7 @@ from tests.support.waiting import until
 
 HERE = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120.0
+pytestmark = pytest.mark.abuse
 CHILD_HEAD_S = 60.0
 """What `child` waits for the head of a request: longer than a busy machine needs to answer another one."""
 POSTED = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -147,8 +150,11 @@ def descriptors(pid: int) -> int:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of descriptors are for POSIX")
-def test_three_hundred_half_open_connections_on_256_descriptors_keep_nobody_out(child: tuple[str, Path, int]) -> None:
+def test_three_hundred_half_open_connections_on_256_descriptors_keep_nobody_out(
+    child: tuple[str, Path, int], tried: Callable[..., None]
+) -> None:
     base, log, pid = child
+    tried(300)
     assert httpx2.get(f"{base}/health", timeout=PATIENCE_S).status_code == 200
     before = log.stat().st_size
     with half_open(base, 300):
@@ -213,13 +219,20 @@ def test_bytes_that_keep_dripping_do_not_lengthen_the_time(base: str, monkeypatc
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/nothing"])
-def test_a_body_without_an_end_is_cut_off_after_the_reply(base: str, path: str) -> None:
+@pytest.mark.parametrize("size", [65_536, 1_000], ids=["large chunks", "small chunks"])
+def test_a_body_without_an_end_is_refused_and_cut_off(base: str, path: str, size: int) -> None:
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    chunk = b"10000\r\n" + b" " * 65_536 + b"\r\n"
+    chunks = (b"%x\r\n" % size + b" " * size + b"\r\n") * (65_536 // size)
+    status = "404" if path == "/nothing" else "413"
     with socket.create_connection(place(base), timeout=PATIENCE_S) as connection:
         connection.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n")
-        count = sent_before_closed(connection, chunk, 100 << 20)
+        heard: list[bytes] = []
+        listening = threading.Thread(target=lambda: heard.append(all_of(connection)))
+        listening.start()
+        count = sent_before_closed(connection, chunks, 100 << 20)
+        listening.join(PATIENCE_S)
     assert count < 40 << 20  # what the server reads, and what is in the buffers of the system
+    assert heard[0].startswith(f"HTTP/1.1 {status} ".encode())
 
 
 def test_a_body_that_pauses_without_an_end_is_closed_after_the_reply(
@@ -448,6 +461,27 @@ def test_over_stdio_a_second_request_with_the_id_of_one_under_way_gets_an_error(
     assert (reply["id"], reply["error"]["code"]) == (7, INVALID_REQUEST)
     assert "7" in reply["error"]["message"]
     assert [each["id"] for each in peer.saw] == [7, 8]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("era", [{}, NEWER], ids=["legacy", "newer"])
+def test_no_value_of_an_argument_over_http_ends_in_an_error_of_ours(
+    child: tuple[str, Path, int], era: dict[str, str], tried: Callable[..., None]
+) -> None:
+    base, log, _ = child
+    headers = {"mcp-session-id": opened_session(base)} if not era else {}
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    calls = odd_calls()
+    for number, (name, arguments) in enumerate(random.Random(413).sample(calls, min(CALLS // 4, len(calls)))):
+        tried()
+        params = {"name": name, "arguments": arguments} | ({"_meta": meta} if era else {})
+        named = era and era | {"mcp-method": "tools/call", "mcp-name": name}
+        message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        reply = post(base, message, **headers, **named)
+        told = reply.text.partition("data: ")[2] if reply.text.startswith("event:") else reply.text
+        assert json.loads(told)["id"] == number, told
+        check(json.loads(told))
+    assert "Traceback" not in log.read_text()
 
 
 # -- sessions -----------------------------------------------------------------------------------------------------

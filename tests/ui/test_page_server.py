@@ -15,6 +15,7 @@ from context_engine.server import ToolDispatcher, single_engine
 from context_engine.tools import Call
 from tests.ui.conftest import WAIT_S, XSS, Browser, serve
 
+pytestmark = pytest.mark.abuse
 PATHS = ("", "assets/app.js", "assets/style.css", "api/state", "api/events", "write/undo", "no/such/path")
 
 
