@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test kills abuse durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-lines eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
+.PHONY: help-text workflows eval-freshness noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test hostile kills abuse full-disk durability fuzz soak eval eval-across eval-wide eval-plans eval-places eval-lines eval-sessions eval-issues eval-reviews bench bench-edit bench-promised bench-plans bench-tenants bench-sizes bench-remote-search bench-daemon bench-load postgres proxies qdrant dist lowest lock audit sbom clients packages site ui-browser clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -50,13 +50,19 @@ kills: ## kill -9 of writers of index, edits, renames, undo, plans, memories, re
 abuse: ## clients that send anything, over stdio and HTTP: odd values for every argument of every tool, half-open connections, endless bodies
 	@CTX_TEST_CALLS=$${CTX_TEST_CALLS:-12000} CTX_TEST_FUZZ_S=$${CTX_TEST_FUZZ_S:-30} $(CHECK) tests -- -m abuse tests/e2e tests/security tests/ui tests/daemon $(ARGS)
 
+full-disk: ## every tool and command on a disk without room, and on one that may only be read
+	@$(CHECK) tests -- -m full_disk tests/security $(ARGS)
+
+hostile: ## every tool and command over repositories full of traps, each of which fires in plain git or the plain program
+	@$(CHECK) tests -- -m hostile tests/security $(ARGS)
+
 durability: ## many writers at once: 16 editors, 4 writers of plans, readers for a minute; 200 damaged bytes a file
 	@CTX_TEST_CROWD_S=60 CTX_TEST_EDITORS=16 CTX_TEST_PLAN_WRITES=100 CTX_TEST_FLIPS=200 \
 		$(CHECK) tests -- tests/index/test_durability.py tests/edit/test_durability.py tests/plans/test_durability.py \
 		tests/security/test_security_damage.py $(ARGS)
 
 soak: ## every tool over and over on one server for 20 minutes: memory, threads, descriptors, errors; shorter: make soak SECONDS=60
-	@CTX_TEST_SOAK_S=$(or $(SECONDS),1200) $(CHECK) tests -- -n 0 -s tests/security/test_security_soak.py $(ARGS)
+	@CTX_TEST_SOAK_S=$(or $(SECONDS),1200) $(CHECK) tests -- -n 0 -s -m soak tests/security $(ARGS)
 
 fuzz: ## every parser of untrusted bytes on hostile texts, 60 s a target: make fuzz ARGS="-k yaml"; figures in build/fuzz.tsv
 	@mkdir -p build && rm -f build/fuzz.tsv

@@ -71,10 +71,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             for report in terminalreporter.stats.get(outcome, ())
             if proof in report.keywords
         ]
-        counts = [sum(count for name, count in report.user_properties if name == "tried") or 1 for report in reports]
+        counts = [[count for name, count in report.user_properties if name == "tried"] for report in reports]
+        count = sum(sum(made or [1]) for made in counts)
         broken = sum(report.failed for report in reports)
         if reports:
-            terminalreporter.write_line(f"{proof}: tried {sum(counts)}, held {sum(counts) - broken}, broken {broken}")
+            terminalreporter.write_line(f"{proof}: tried {count}, held {count - broken}, broken {broken}")
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from context_engine import __version__
+from context_engine import __version__, repo
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.client_config import ClientConfigState
 from context_engine.cli.clients.client_table import Machine
@@ -103,9 +103,7 @@ def programs(case: DoctorContext) -> Iterator[CheckResult]:
     """Check that ripgrep and git are there."""
     path, outside = case.env.get("PATH", ""), case.root or ""
     rg = find_ripgrep(path, outside=outside)
-    found = (
-        f"version {'.'.join(map(str, VERSION_MIN))} or newer is not installed: a slower engine gives the same answers"
-    )
+    found = f"no version {'.'.join(map(str, VERSION_MIN))} or newer: a slower engine gives the same answers"
     step = "Install it: https://github.com/BurntSushi/ripgrep#installation."
     yield ok("ripgrep", str(rg)) if rg else warning("ripgrep", found, step)
     git = find_program("git", path=path, outside=outside)
@@ -282,11 +280,12 @@ def server(case: DoctorContext) -> Iterator[CheckResult]:
         project = Path(folder, "project")
         project.mkdir()
         words = [*case.launch.command_line, "serve", "--root", str(project)]
-        env = {**case.env, "CTX_CACHE_FOLDER": str(Path(folder, "cache")), "CTX_WORKERS": "0", "CTX_DAEMON": "0"}
+        own = {"CTX_CACHE_FOLDER": str(Path(folder, "cache")), "CTX_WORKERS": "0", "CTX_DAEMON": "0"}
+        own["PATH"] = repo.safe_path(case.env.get("PATH", ""), outside=case.root or "")  # that project is another one
         began_s = time.monotonic()
         try:
             process = subprocess.Popen(  # noqa: S603 - the words of our own entry
-                words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=os.sep
+                words, env={**case.env, **own}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=os.sep
             )
         except OSError as error:
             yield problem("server", f"does not start: {error}", REINSTALL)

@@ -6,7 +6,7 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.repo.executables import find_program, pip_install
+    from context_engine.repo.executables import find_program, pip_install, safe_path
     from context_engine.repo.file_reader import (
         LineStart,
         LineWindow,

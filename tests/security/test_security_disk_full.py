@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -185,11 +186,13 @@ CONSEQUENCES = {
 """What a call says of something that the call before it could not write."""
 
 
+@pytest.mark.full_disk
 @pytest.mark.parametrize(("how", "code"), [("full", "DISK_FULL"), ("read-only", "WRITE_FAILED")])
 def test_on_a_spoiled_disk_every_tool_and_command_says_so_reads_go_on_and_nothing_is_lost(
-    how: str, code: str, tmp_path: Path
+    how: str, code: str, tmp_path: Path, tried: Callable[..., None]
 ) -> None:
     told = trial(how, tmp_path)
+    tried(len(told["replies"]) + len(told["cli"]))
     assert told["uncalled"] == []
     assert told["bugs"] == []
     refused = [row for row in told["replies"] if row[2]]

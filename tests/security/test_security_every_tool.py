@@ -7,7 +7,9 @@ import json
 import os
 import random
 import string
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +20,13 @@ import pytest
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.profiles import ToolSelection
 from tests.security.every_tool import CODE, FILES, EveryTool, Replied, through
+from tests.security.test_security_terminal import ALL, HERE
+from tests.security.traps import CODE as TRAPPED
 from tests.security.traps import Traps, embedded_repository, hostile_repository
 from tests.support.engines import open_engine
 from tests.support.trees import commit, repository, tree
 
+pytestmark = pytest.mark.hostile
 CANARY = "outside-canary-5f2c1d"
 """The only content of what lies outside; no reply may hold it."""
 CALL_S_MAX = 20.0
@@ -174,7 +179,14 @@ def fingerprint(folder: Path) -> dict[str, str]:
     return found
 
 
-def test_every_tool_of_the_catalogue_is_used(used: Used) -> None:
+@pytest.fixture(autouse=True)
+def once(tried: Callable[..., None]) -> None:
+    """Several tests look at the same calls, of which only one counts them."""
+    tried(0)
+
+
+def test_every_tool_of_the_catalogue_is_used(used: Used, tried: Callable[..., None]) -> None:
+    tried(len(used.replies))
     assert not used.session.uncalled(), "call these in tests/security/every_tool.py"
 
 
@@ -234,3 +246,36 @@ def test_no_name_adds_a_line_or_a_control_character_to_the_text_around_it(used: 
     for reply in used.replies:
         assert not {"\x1b", "\x07", "\u202e"} & set(reply.text), (reply.tool, reply.arguments)
         assert "shop/two\nlines.py" not in reply.text, (reply.tool, reply.arguments)
+
+
+EVERY_COMMAND = """
+import json, os, sys
+from context_engine.cli.app import run
+for words in json.loads(sys.argv[1]):
+    for path in json.loads(sys.argv[2]):
+        os.utime(path)
+    argv, sys.argv = sys.argv, [os.path.join(os.path.dirname(sys.executable), "ctx"), *words]
+    code = run()
+    sys.argv = argv
+    print("\\n== exit", code, words, os.listdir(sys.argv[3]), flush=True)
+"""
+ASKED_OF_COMMANDS = [
+    *(["history", "src/app.py"], ["history", "src/app.py:1-6"], ["review", "HEAD~1..HEAD"], ["review", "--staged"]),
+    *(["why", "src/app.py"], ["context", "escape the name"], ["plan", "create", "change alpha in src/app.py"]),
+]
+
+
+def test_no_command_starts_a_program_of_the_repository(tmp_path: Path, tried: Callable[..., None]) -> None:
+    commands = [*ALL, *ASKED_OF_COMMANDS]
+    tried(len(commands))
+    traps = hostile_repository(tmp_path)
+    script = tree(tmp_path / "own", {"child.py": EVERY_COMMAND}) / "child.py"
+    own = {name: str(tmp_path / "own") for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    done = subprocess.run(
+        [sys.executable, script, json.dumps(commands), json.dumps(sorted(TRAPPED)), traps.marks], cwd=traps.root,
+        env=traps.environment() | own | {"PYTHONPATH": str(HERE)}, stdin=subprocess.DEVNULL, capture_output=True, timeout=600,
+    )  # fmt: skip
+    ended = [line for line in done.stdout.decode().splitlines() if line.startswith("== exit ")]
+    assert len(ended) == len(commands), done.stderr[-2_000:]
+    assert traps.sprung() == [], next(line for line in ended if not line.endswith("[]"))
+    assert sum(line.startswith("== exit 0") for line in ended) > len(commands) / 2, "commands that fail prove nothing"

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,10 @@ from context_engine.repo import cloning, subprocess_runner
 from context_engine.repo.executables import find_program, safe_path
 from context_engine.repo.git import Git
 from context_engine.repo.walker import walk
-from tests.security.traps import CODE, Traps, embedded_repository, hostile_repository, springs
+from tests.security.traps import CODE, PLANTED_PROGRAMS, Traps, embedded_repository, hostile_repository, springs
 from tests.support.trees import NOBODY, commit, git, repository, tree
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the traps are shell scripts")
+pytestmark = [pytest.mark.hostile, pytest.mark.skipif(os.name != "posix", reason="the traps are shell scripts")]
 
 
 def ctx(traps: Traps, *words: str) -> subprocess.CompletedProcess[str]:
@@ -34,11 +35,43 @@ def ctx(traps: Traps, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([script, *words], cwd=traps.root, env=env, capture_output=True, text=True, timeout=120)
 
 
-def test_the_traps_work(tmp_path: Path) -> None:
+FIRES = {
+    "diff": [
+        *("core.fsmonitor", "diff.external", "diff.evil.command", "pager.diff", "hooksPath post-index-change"),
+        *("filter evil clean", "filter odd=name clean", "filter included clean", "filter tree clean"),
+        *("filter long process", "submodule core.fsmonitor", "submodule filter evil clean"),
+    ],
+    "blame src/app.py": ["diff.evil.textconv", "pager.blame"],
+    "log -p": ["gpg.program", "pager.log"],
+    "show HEAD": ["pager.show"],
+    "grep alpha": ["pager.grep"],
+    "fetch origin": ["ext remote"],
+    "ls-remote ssh://localhost:1/x": ["core.sshCommand"],
+    "ls-remote git://localhost:1/x": ["core.gitProxy"],
+    "add -A": ["filter Üm.laut clean"],
+    "commit -am x": ["hooksPath pre-commit", "hooksPath post-commit", "hooksPath reference-transaction"],
+    "interpret-trailers --trailer evil": ["trailer.evil.cmd"],
+    "rebase -i HEAD~1": ["sequence.editor"],
+}
+"""What a git without any protection starts, with the command that does it: the control of every test over these traps."""
+
+
+def test_the_traps_fire_in_plain_git_a_plain_shell_and_a_plain_python(
+    tmp_path: Path, tried: Callable[..., None]
+) -> None:
+    tried(0)  # it shows that the others prove something
     hostile, embedded = hostile_repository(tmp_path / "a"), embedded_repository(tmp_path / "b")
-    assert {"core.fsmonitor", "filter evil clean", "submodule filter evil clean"} <= set(springs(hostile, "diff"))
-    assert {"diff.evil.textconv", "filter evil clean"} <= set(springs(hostile, "blame", "src/app.py"))
+    for command, expected in FIRES.items():
+        assert set(expected) <= set(springs(hostile, *command.split())), command
     assert "embedded clean" in springs(embedded, "blame", "src/app.py")
+    for program in PLANTED_PROGRAMS:
+        start = ["/bin/sh", "-c", f"{program} </dev/null"]
+        subprocess.run(start, cwd=hostile.root, env=hostile.environment(), capture_output=True, check=False)
+    assert set(hostile.sprung()) == {f".-{program}" for program in PLANTED_PROGRAMS}
+    for module in ("sitecustomize", "msgspec", "subprocess"):
+        start = [sys.executable, "-c", f"import {module}"]
+        subprocess.run(start, cwd=hostile.root, capture_output=True, check=False)
+        assert f"module {module}" in hostile.sprung()
 
 
 def test_the_program_starts_nothing_that_lies_in_the_repository(tmp_path: Path) -> None:

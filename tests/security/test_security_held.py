@@ -20,6 +20,7 @@ from context_engine.review.finding import ReviewOptions
 from tests.support.engines import indexed
 from tests.support.trees import git, repository, tree
 
+pytestmark = pytest.mark.hostile
 HELD_S = 10.0
 """Each call takes a tenth of a second here; git alone takes hours."""
 RULE = "*a" * 14 + "b"

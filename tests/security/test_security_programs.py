@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from tests.support.engines import indexed
 from tests.support.planned import detailed
 from tests.support.trees import commit, git, repository, tree
 
+pytestmark = pytest.mark.hostile
 PRIVATE = "db.corp:5432:prod:admin:Xr7!kd93Lm"
 """A line of ~/.pgpass: no secret of a known form, so that no mask hides it."""
 PARTS = ("Xr7", "kd93Lm", "admin:", "db.corp")
@@ -109,6 +111,20 @@ def test_no_settings_of_a_repository_make_a_linter_quote_a_file_of_the_user(
         assert quotes(reviewed) == []
         assert all(not run.why_not for run in reviewed.coverage.analyzers if run.name == program)
     assert not (home / "cache").exists()
+
+
+PLAIN = [row for row in RUFF_WAYS if row.startswith("extend")]
+"""The ways by which a plain ruff quotes the file, which shows that the test above proves something."""
+
+
+def test_a_plain_ruff_quotes_the_file(home: Path, tmp_path: Path, tried: Callable[..., None]) -> None:
+    tried(0)
+    if not (ruff := find_program("ruff")):
+        pytest.skip("ruff is not installed")
+    for number, way in enumerate(PLAIN):
+        root = plant(tree(tmp_path / f"work{number}", {"lib/p.py": "import os\n"}), RUFF_WAYS[way], home)
+        said = subprocess.run([ruff, "check", "."], cwd=root, capture_output=True, text=True, check=False)
+        assert quotes(said.stderr) == list(PARTS), way
 
 
 # -- programs that run code of the project: whatever they print, its words are not quoted -------------------------------

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,9 @@ def wire(tmp_path: Path) -> Iterator[Wire]:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_a_server_in_long_use_neither_fails_nor_grows(wire: Wire) -> None:
+def test_a_server_in_long_use_neither_fails_nor_grows(wire: Wire, tried: Callable[..., None]) -> None:
     def call(tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
         result = wire.call(tool, **arguments)
         return result["content"][0]["text"], bool(result.get("isError"))
@@ -71,6 +72,7 @@ def test_a_server_in_long_use_neither_fails_nor_grows(wire: Wire) -> None:
     while time.monotonic() < until or len(seen) < WARM + 2:
         session = EveryTool(call).run()
         assert not session.uncalled()
+        tried(len(session.replies))
         codes.update(reply.error for reply in session.replies)
         seen.append(use_of(wire.process.pid))
         if time.monotonic() > minute:

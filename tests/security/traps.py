@@ -16,7 +16,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,6 +137,7 @@ def hostile_repository(folder: Path) -> Traps:
     commit(traps.root, "second: a submodule")
     tree(traps.root, {"src/data.txt": "alpha\nbeta\ngamma\n"})
     commit(traps.root, "third: more data")
+    sign(traps.root)
     plant_programs(traps)
     plant_modules(traps)
     tree(traps.root, {"src/web.js": CODE["src/web.js"] + "// staged\n"})
@@ -247,6 +248,17 @@ def promise_objects(traps: Traps, root: Path, label: str = "") -> None:
     git(root, "config", "extensions.partialClone", "origin")
 
 
+def sign(root: Path) -> None:
+    """Put a signature into the newest commit, so that git asks a program whether it is good."""
+    signature = "-----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----"
+    head, _, message = git(root, "cat-file", "commit", "HEAD").partition("\n\n")
+    signed = f"{head}\ngpgsig {signature}\n\n{message}\n".encode()
+    made = subprocess.run(
+        ["git", "hash-object", "-t", "commit", "-w", "--stdin"], cwd=root, input=signed, capture_output=True, check=True
+    )
+    git(root, "reset", "--quiet", "--soft", made.stdout.decode().strip())
+
+
 def plant_programs(traps: Traps) -> None:
     """Put programs with the names of known ones at the top of the repository, and in its folder `tools`."""
     for name in PLANTED_PROGRAMS:
@@ -260,9 +272,15 @@ def plant_modules(traps: Traps) -> None:
 
 
 def springs(traps: Traps, *args: str) -> list[str]:
-    """The traps that an unprotected git command springs; they are set again afterwards."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | ALONE
-    subprocess.run(["git", *args], cwd=traps.root, env=env, capture_output=True, input=b"", check=False, timeout=20)
+    """The traps that an unprotected git command springs on a terminal; they are set again afterwards."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | ALONE | {"TERM": "xterm"}
+    leader, follower = os.openpty()
+    with suppress(subprocess.TimeoutExpired):  # a helper that says nothing holds git
+        subprocess.run(
+            ["git", *args], cwd=traps.root, env=env, stdin=subprocess.DEVNULL, stdout=follower, stderr=follower, timeout=15
+        )  # fmt: skip
+    os.close(leader)
+    os.close(follower)
     found = traps.sprung()
     traps.reset()
     return found
