@@ -20,7 +20,7 @@ from context_engine.references.reference_finder import ReferenceFinder, call_of,
 from context_engine.references.resolver import function_node
 from context_engine.references.values import NamePlace, Values
 
-ALIKE = 0.8
+ALIKE = 0.75
 """The share of letters that a misspelt name has in common with the one that was meant."""
 NEAR_MAX = 8
 WORD = re.compile(rb"#?[^\W\d]\w{2,}")
@@ -31,7 +31,7 @@ FILES_MAX = 200
 HANDS_ON = re.compile(rb"import \*|__getattr__|export \*|module\.exports|globals\(\)")
 """A module with one of these may export names that it does not contain."""
 DYNAMIC = re.compile(
-    rb"\b(?:setattr\(|__getattr(?:ibute)?__|__dict__|globals\(|vars\(|new Proxy\b|definePropert|Object\.assign)"
+    rb"\b(?:setattr\(\w+,|vars\(|new Proxy\b|definePropert|Object\.assign)|__getattr|__dict__(?:\.up|\S{0,40} = )"
 )
 """A file with one of these may give objects members that it does not show."""
 

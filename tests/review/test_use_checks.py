@@ -97,11 +97,21 @@ def test_a_member_may_come_from_where_the_text_does_not_show(head: str) -> None:
     assert found("shop/till.py", text, text.replace("return self.charge", "return self.chrge"), PACKAGE) == []
 
 
+def test_a_misspelt_member_is_found_in_a_try_and_beside_members_that_are_set_on_other_objects() -> None:
+    text = TILL.replace("        return self.charge", "        setattr(self.parts[0], 'a', 1)\n        try:\n            return self.charge") + "        finally:\n            pass\n"  # fmt: skip
+    (note,) = found("shop/till.py", text, text.replace("return self.charge", "return self.chrge"), PACKAGE)
+    assert "charge does" in note.body
+    text = text.replace("setattr(self.parts[0],", "setattr(self,")
+    assert found("shop/till.py", text, text.replace("return self.charge", "return self.chrge"), PACKAGE) == []
+
+
 def test_a_misspelt_name_of_a_script_is_found_and_a_global_is_not() -> None:
     text = "export function first(hosts) {\n  return hosts[0];\n}\n"
     (note,) = found("a.js", text, text.replace("return hosts", "return hots"), {})
     assert "hosts does" in note.body
     assert found("a.js", text, text.replace("return hosts", "return performance"), {}) == []
+    short = text.replace("hosts", "host")
+    assert len(found("a.js", short, short.replace("return host", "return hots"), {})) == 1
 
 
 @pytest.mark.parametrize("target", ["..", "../..", "../../lib", "./folder", "../other"])

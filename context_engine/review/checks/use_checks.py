@@ -35,7 +35,7 @@ def broken_use(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> It
     by_cause: dict[tuple[str, str], list[BrokenUse]] = defaultdict(list)
     for use in comparison.find():
         source = after.source(use.path)
-        if source is not None and not is_guarded(source, use.line):
+        if source is not None and not (use.changed_path and is_guarded(source, use.line)):
             by_cause[use.changed_path or f"{use.path}:{use.line}", use.name].append(use)
     by_path = {file.path: file for file in code}
     for (_, name), uses in by_cause.items():
