@@ -75,16 +75,13 @@ class Settings:
     workers: int = setting(
         -1, "Processes that help indexing: 0 none, -1 as many as the cores make useful.", least=-1, most=256
     )
-    watch: bool = setting(True, "Follow edits while `ctx serve` runs.", repository=True)
-    quiet_ms: int = setting(
-        500, "How long no file must change before edits are indexed.", least=0, most=60_000, repository=True
-    )
+    watch: bool = setting(True, "Follow edits while `ctx serve` runs.")
+    quiet_ms: int = setting(500, "How long no file must change before edits are indexed.", least=0, most=60_000)
     staleness_ms: int = setting(
         0,
         "An answer may call a look at the files this old fresh; 0 looks before every answer.",
         least=0,
         most=600_000,
-        repository=True,
     )
     flush: bool = setting(
         True, "An edit is answered when it is on the disk; off: the system decides when it gets there."
@@ -169,7 +166,8 @@ class Settings:
     assist_wait_s: int = setting(40, "Longest time a call gives the model, its repair included.", least=1, most=600)
     review_programs: str = setting(
         "",
-        "Analyzers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
+        "Analyzers that may run code of the project in a review, as `eslint, tsc`: yours, from the PATH;"
+        " `node_modules/.bin/eslint` is the project's own.",
     )
     scip_index: str = setting(
         "auto",
@@ -191,7 +189,7 @@ class Settings:
     ignored: tuple[str, ...] = ()
     """Names that the repository's file sets and only the user may set."""
     unusable: str = ""
-    """What is in place of the folder `.context-engine/` if that is not a folder; then nothing in it is used."""
+    """What is in place of our folder or of the repository's settings, as a sentence; they are not used then."""
 
     @classmethod
     def load(cls, root: str | Path | None, env: Mapping[str, str] | None = None) -> Settings:
@@ -239,10 +237,8 @@ class Settings:
 
     def notes(self) -> list[tuple[str, str]]:
         """Return what is ignored of the repository's state, and next steps, for `ctx status`, `ctx doctor`, the log."""
-        folder = CONFIG_FILE.parent
-        unusable = f"{folder} {self.unusable}: nothing in it is used, and files can be read but not edited"
-        remove = f"Remove {folder}, which a repository may have brought along; a folder is made in its place."
-        return [(unusable, remove)] * bool(self.unusable) + [
+        remove = "Remove it: a repository may have brought it along."
+        return [(self.unusable, remove)] * bool(self.unusable) + [
             (
                 f"{CONFIG_FILE.as_posix()} sets {name}, which only the user may set: it is ignored",
                 f"Set {name} in {user_file()}, or CTX_{name.upper()} in the environment.",
@@ -286,9 +282,9 @@ def _read_layers(
 
 
 def _repository_bytes(root: Path) -> tuple[bytes, str]:
-    """Return the file of the repository, and what is in place of its folder if that is not a folder.
+    """Return the settings of the repository, and why they are not used: a link, a pipe or a device is never opened.
 
-    Never through a link, never a pipe or a device. Raises: InvalidArgument.
+    Raises: InvalidArgument.
     """
     try:
         return ConfinedFolder(root).read_bytes(CONFIG_FILE.as_posix(), bytes_max=CONFIG_BYTES_MAX), ""
@@ -296,7 +292,9 @@ def _repository_bytes(root: Path) -> tuple[bytes, str]:
         return b"", ""
     except OSError as error:
         if error.filename == CONFIG_FILE.parent.name:
-            return b"", str(error.strerror)
+            return b"", f"{error.filename} {error.strerror}: not used, and files can be read but not edited"
+        if isinstance(error, UnsafePathError):
+            return b"", f"{error.filename} {error.strerror}: not used"
         if isinstance(error, NotADirectoryError):  # there is no such workspace
             return b"", ""
         raise _unreadable(root / CONFIG_FILE, error) from None
@@ -316,9 +314,7 @@ def _user_bytes(path: Path) -> bytes:
 
 
 def _unreadable(path: Path, error: OSError) -> InvalidArgument:
-    why = error.strerror or str(error)
-    problem = why if isinstance(error, UnsafePathError) else f"cannot be read: {why}"
-    return _wrong(path, problem, "Make it a readable file, or remove it.")
+    return _wrong(path, f"cannot be read: {error.strerror or error}", "Make it a readable file, or remove it.")
 
 
 def _parse_file(path: Path, raw: bytes) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from context_engine.repo import check_workspace_root
 from context_engine.settings import Settings
-from context_engine.storage import STATE_FOLDER, user_config_folder
+from context_engine.storage import STATE_FOLDER, ConfinedFolder, user_config_folder
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -174,8 +174,8 @@ def _workspace_state(root: Path) -> tuple[Any, ...]:
     """Return what an Engine reads when it is opened: the folder itself, the settings, the language files."""
     status = root.stat()
     files = []
-    for folder in (root / STATE_FOLDER / "languages", user_config_folder() / "languages"):
-        with suppress(OSError), os.scandir(folder) as entries:
+    for top, folder in ((root, f"{STATE_FOLDER}/languages"), (user_config_folder(), "languages")):
+        with suppress(OSError), ConfinedFolder(top).scan(folder) as entries:
             found = [(entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries]
             files.append(tuple(sorted(found)))
     return status.st_dev, status.st_ino, Settings.load(root), *files

@@ -11,7 +11,6 @@ True
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -282,11 +281,14 @@ class Languages:
         """Return these and those of a folder (`*.toml`), which come first and so replace ours.
 
         The files of a repository have no queries but ours: tree-sitter cannot be stopped, and some take forever. Those
-        of the user may have any (`is_users`). Raises: InvalidArgument naming file and field when one of the files is
-        wrong.
+        of the user may have any (`is_users`). Of a repository only plain files are used.
+
+        Raises: InvalidArgument naming file and field when one of the files is wrong.
         """
         try:
-            own = tuple(read_language(text, str(folder.path / name), self._names) for name, text in _texts(folder))
+            own = tuple(
+                read_language(text, str(folder.path / name), self._names) for name, text in _texts(folder, is_users)
+            )
         except (OSError, UnicodeDecodeError) as error:
             place = getattr(error, "filename", None) or folder.path
             raise InvalidArgument(
@@ -400,21 +402,19 @@ def _our_languages() -> tuple[Language, ...]:
     return tuple(known.values())
 
 
-def _texts(folder: ConfinedFolder) -> Iterator[tuple[str, str]]:
+def _texts(folder: ConfinedFolder, is_users: bool) -> Iterator[tuple[str, str]]:
     """Yield the language files of a folder by name. Raises: OSError, UnicodeDecodeError."""
     try:
         with folder.scan() as found:
             names = sorted(entry.name for entry in found if entry.name.endswith(".toml"))
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, UnsafePathError):
         return
-    except UnsafePathError as error:
-        if "/" not in str(error.filename):  # the state folder itself is a link: nothing in it is ours
-            return
-        raise
-    if len(names) > OWN_FILES_MAX:
-        raise UnsafePathError(errno.E2BIG, f"has more than {OWN_FILES_MAX} language files", str(folder.path))
-    for name in names:
-        yield name, folder.read_bytes(name, bytes_max=OWN_BYTES_MAX).decode("utf-8")
+    for name in names[:OWN_FILES_MAX]:
+        try:
+            yield name, folder.read_bytes(name, bytes_max=OWN_BYTES_MAX).decode("utf-8")
+        except UnsafePathError:  # a repository must not stop its own use with a link, a pipe or a device
+            if is_users:
+                raise
 
 
 @lru_cache(maxsize=512)

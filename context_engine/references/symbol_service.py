@@ -129,7 +129,7 @@ class SymbolService(JointService):
         tracer = GraphTraversal(graph, steps, limit, with_possible=with_possible)
         with self._question(graph):
             if direction in ("imports", "importers"):
-                edges, notes = tracer.files(self._file_of(graph, target), direction)
+                edges, notes = tracer.files(self._file_of(graph, target, freshness), direction)
             elif as_path and direction == "impact":
                 edges, notes = tracer.files(as_path, "importers")
             else:
@@ -137,7 +137,7 @@ class SymbolService(JointService):
                 folder = str(self._root.rel(under)) if under else ""
                 defined = [one for one in defined if is_under(one.path, folder)]
                 if not defined:
-                    raise _unknown_symbol(target, graph.near_names(target))
+                    raise _unknown_symbol(target, graph.near_names(target), freshness)
                 edges, notes = tracer.symbols(_as_spelled(defined), direction)
                 notes = (*found_by, *notes)
             notes = (*notes, *self._edges.notes())
@@ -300,14 +300,14 @@ class SymbolService(JointService):
         is_cut = len(search.steps) > limit or not search.is_complete
         return Trace(target, "unused", tuple(search.steps[:limit]), is_cut, notes, freshness)
 
-    def _file_of(self, graph: SymbolGraph, target: str) -> str:
+    def _file_of(self, graph: SymbolGraph, target: str, freshness: str) -> str:
         """Return a path as given, or the file that defines a symbol."""
         path = self._as_file(graph, target)
         if path:
             return path
         defined = graph.definitions(target)
         if not defined:
-            raise _unknown_symbol(target, graph.near_names(target))
+            raise _unknown_symbol(target, graph.near_names(target), freshness)
         return defined[0].path
 
     def _as_file(self, graph: SymbolGraph, target: str) -> str:
@@ -348,9 +348,10 @@ def _definition_of(path: RelPath, language: str, symbol: Symbol, qualified: str)
     return Definition(symbol.name, qualified, symbol.kind, path, span, symbol.signature, doc, language)
 
 
-def _unknown_symbol(target: str, near: Sequence[str]) -> SymbolNotFound:
+def _unknown_symbol(target: str, near: Sequence[str], freshness: str) -> SymbolNotFound:
+    known = f"what is indexed so far: {freshness}" if "building" in freshness else "this workspace"
     return SymbolNotFound(
-        f"nothing named {target!r} is defined in this workspace",
+        f"nothing named {target!r} is defined in {known}",
         suggestion=f"did you mean {' or '.join(near)}?" if near else "search_code looks for it in the text",
         details={"near": list(near)},
     )

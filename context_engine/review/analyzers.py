@@ -141,7 +141,7 @@ def read_typos(out: bytes, _complaint: str, folder: Path) -> Sequence[Finding]:
     return found
 
 
-# -- JavaScript and TypeScript: programs of the project's own node_modules ---------------------------------------------
+# -- JavaScript and TypeScript -----------------------------------------------------------------------------------------
 
 ESLINT_FATAL, ESLINT_ERROR, ESLINT_WARNING = (0, "correctness", 0.8), (2, "correctness", 0.8), (3, "style", 0.7)
 """An error of the project's own configuration is meant; its warnings are often left."""
@@ -254,16 +254,14 @@ class AnalyzerReport:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzerRunner:
-    """The known analyzers, and the names of those that the user allowed to run code of the project.
+    """The known analyzers, and those that the user `allowed` to run code of the project, each by its name or its path.
 
-    Only these are looked for in `tools`, folders of the workspace, and find the folders `linked` next to the files
-    (`node_modules`). The others must not come from the workspace, which is `outside`: a repository could bring its own
-    ruff.
+    Only these find the folders `linked` next to the files (`node_modules`). A program comes from the PATH and not from
+    the workspace, which is `outside`, since a repository could bring its own, unless the user gave its path there.
     """
 
     analyzers: tuple[Analyzer, ...]
     allowed: frozenset[str] = frozenset()
-    tools: tuple[str, ...] = ()
     outside: str = ""
     linked: Mapping[str, str] = field(default_factory=dict)
     analyzer_s: float = ANALYZER_S
@@ -280,7 +278,7 @@ class AnalyzerRunner:
 
         Never raises for what a program does.
         """
-        unknown = self.allowed - {"", *(analyzer.name for analyzer in self.analyzers)}
+        unknown = self.allowed - {"", *(one.name for one in self.analyzers), *map(self._named_by, self.analyzers)}
         problem = "CTX_REVIEW_PROGRAMS names it, but there is no such analyzer"
         runs = [AnalyzerRun(name, ran=False, why_not=problem) for name in sorted(unknown)]
         findings: list[Finding] = []
@@ -311,18 +309,25 @@ class AnalyzerRunner:
 
     def find_program(self, analyzer: Analyzer) -> str:
         """Return the path of a program; empty when it is not installed."""
-        if analyzer.runs_project_code:  # the user allowed it
-            return find_program(analyzer.program, beside=self.tools)
+        named = self._named_by(analyzer)
+        if "/" in named:  # the user wants this very one
+            return find_program(str(Path(self.outside, named)))
         return find_program(analyzer.program, outside=self.outside)
+
+    def _named_by(self, analyzer: Analyzer) -> str:
+        """Return by what the user allowed an analyzer, its name or the path of its program; empty if he did not."""
+        paths = (entry for entry in sorted(self.allowed) if entry.endswith(f"/{analyzer.program}"))
+        return next(paths, analyzer.name if analyzer.name in self.allowed else "")
 
     def _refusal(self, analyzer: Analyzer, options: ReviewOptions, left_s: float) -> str:
         chosen = options.analyzers
         if chosen == "none" or (chosen != "auto" and analyzer.name not in chosen):
             return "not asked for"
-        if analyzer.runs_project_code and analyzer.name not in self.allowed:
+        if analyzer.runs_project_code and not self._named_by(analyzer):
             return "it runs code of the project, which CTX_REVIEW_PROGRAMS does not allow"
         if not self.find_program(analyzer):
-            return "not installed"
+            own = f" on the PATH; node_modules/.bin/{analyzer.program} there allows the project's own"
+            return f"not installed{own if analyzer.runs_project_code else ''}"
         return NO_TIME if left_s <= 0 else ""
 
 

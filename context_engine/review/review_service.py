@@ -89,12 +89,11 @@ class ReviewWorkspace:
 
     @cached_property
     def analyzers(self) -> AnalyzerRunner:
-        """The external analyzers, those of the project's own `node_modules` too if the user allowed them."""
+        """The external analyzers, with the modules of the project for those that the user allowed."""
         modules = self.root.path / "node_modules"
         return AnalyzerRunner(
             ANALYZERS,
             frozenset(self.programs),
-            tools=(str(modules / ".bin"),),
             outside=str(self.root.path),
             linked={modules.name: str(modules)},
         )

@@ -87,7 +87,7 @@ def _marks_text(marks: Mapping[str, Any]) -> str:
 def call_tool(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, TextArg("Tool.", 1)],
+    name: Annotated[str, TextArg("Tool.")],
     arguments: Annotated[Mapping[str, Any], ObjectArg("Its arguments, as JSON.")] = {},
 ) -> Reply:
     """Call a tool that is not listed, found by list_tools.

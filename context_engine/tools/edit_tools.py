@@ -133,7 +133,7 @@ def _hash_for_lines(engine: "Engine", call: Call, file: FileEdits) -> str:
 def write_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, TextArg("File to write.", 1)],
+    path: Annotated[str, TextArg("File to write.")],
     content: Annotated[str, ContentArg("Its whole text.")],
     expected_hash: Annotated[str, TextArg("sha256 you read.")] = "",
     overwrite: Annotated[bool, BooleanArg("Also an existing file.")] = True,
@@ -160,7 +160,7 @@ def write_file(
 def safe_replace(
     engine: "Engine",
     call: Call,
-    file_path: Annotated[str, TextArg("File path.", 1)],
+    file_path: Annotated[str, TextArg("File path.")],
     old_content: Annotated[str, ContentArg("Text to find.")],
     new_content: Annotated[str, ContentArg("Text to put there.")],
     anchor: Annotated["Mapping[str, Any] | None", AnchorArg("Text around it, or its lines.")] = None,
@@ -342,8 +342,8 @@ def _texts(planned: "EditPlan") -> tuple[str, str]:
 def rename_symbol(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, TextArg("Definition, such as main or Class.method, or a file.", 1)],
-    new_name: Annotated[str, TextArg("New name, without its owner.", 1)],
+    name: Annotated[str, TextArg("Definition, such as main or Class.method, or a file.")],
+    new_name: Annotated[str, TextArg("New name, without its owner.")],
     path: Annotated[str, TextArg("File or folder of the definition.")] = "",
     dry_run: Annotated[bool, BooleanArg("Only list the places.")] = True,
     accept: Annotated[tuple[str, ...], TextListArg("Unsure places to change too: path:line; all; none.")] = (),

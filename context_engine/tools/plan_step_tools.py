@@ -114,7 +114,7 @@ def request_approval(
 def respond_approval(
     engine: "Engine",
     call: Call,
-    request_id: Annotated[str, TextArg("Its id.", 1)],
+    request_id: Annotated[str, TextArg("Its id.")],
     action: Annotated[str, ChoiceArg("The decision.", (*DECISIONS, "request_changes"))],
     modifications: Annotated[str, TextArg("What to change.")] = "",
     *,

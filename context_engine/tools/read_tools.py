@@ -168,7 +168,7 @@ AROUND = "search_text shows it around a word"
 def read_regions(
     engine: "Engine",
     call: Call,
-    file_path: Annotated[str, TextArg("File path.", 1)],
+    file_path: Annotated[str, TextArg("File path.")],
     regions: Annotated[tuple[LineSpan, ...], LineRangesArg("Lines, from 1, both included.")],
     context_lines: Annotated[int, IntegerArg("Lines added around each.", 0, 1_000)] = 3,
     max_total_lines: Annotated[int, IntegerArg("Lines in all.", 1, 10_000)] = 500,
@@ -268,7 +268,7 @@ WRITTEN_PER_CENT = 85
 def read_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, TextArg("File to read.", 1)],
+    path: Annotated[str, TextArg("File to read.")],
     start_line: Annotated[int | None, IntegerArg("First line.", 1, 10**9)] = None,
     end_line: Annotated[int | None, IntegerArg("Last line, included.", 1, 10**9)] = None,
     include_deps: Annotated[bool, BooleanArg("Add what it imports; JSON.")] = False,

@@ -248,8 +248,8 @@ def _review_reply(
 def reactive_review_pr(
     engine: "Engine",
     call: Call,
-    commit_hash: Annotated[str, TextArg("Branch or commit to review.", 1)],
-    base_ref: Annotated[str, TextArg("Compared with this.", 1)],
+    commit_hash: Annotated[str, TextArg("Branch or commit to review.")],
+    base_ref: Annotated[str, TextArg("Compared with this.")],
     wait_s: WaitS = 0,
     *,
     changed_files: Annotated[tuple[str, ...], TextListArg("Only these files.", most=5_000)] = (),

@@ -127,8 +127,10 @@ def trace(
 def _list_definitions(found: "Found") -> Listing:
     notes: dict[str, Any] = {}
     if not found.total:
-        step = "" if found.near else "search_code finds code by words"
-        notes = {"reason": "nothing is defined under that name", "near": list(found.near), "next": step}
+        reason, step = "nothing is defined under that name", "" if found.near else "search_code finds code by words"
+        if "building" in found.freshness:
+            reason, step = f"{reason} in what is indexed so far: {found.freshness}", "ask again in a moment"
+        notes = {"reason": reason, "near": list(found.near), "next": step}
     elif len(found.definitions) < found.total:
         more = found.total - len(found.definitions)
         notes["next"] = f"{more:,} more: raise limit, or narrow with path"

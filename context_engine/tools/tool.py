@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from context_engine.context import ShownLines
-from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
+from context_engine.tools.arguments import REQUIRED, Parameter, TextArg, bind, schema_of
 from context_engine.tools.structured_replies import OTHER_TOOLS, OUTPUT_SCHEMAS, write_structured
 
 if TYPE_CHECKING:
@@ -224,6 +224,8 @@ def tool(
             if argument.name not in ("engine", "call"):
                 _, kind, *older = get_args(argument.annotation)  # the type, then its other names
                 default = REQUIRED if argument.default is argument.empty else argument.default
+                if default is REQUIRED and isinstance(kind, TextArg):
+                    kind = replace(kind, least=max(1, kind.least))
                 parameters.append(Parameter(argument.name, kind, default, tuple(older)))
         rare = (argument.name for argument in signature.values() if argument.kind is argument.KEYWORD_ONLY)
         return Tool(

@@ -141,10 +141,10 @@ def test_settings_of_the_repository_that_change_count_at_once(warm: DaemonHome, 
     warm.ctx("index", cwd=root)
     assert warm.ctx("symbol", "add_up", cwd=root).returncode == 0
     (root / ".context-engine").mkdir(exist_ok=True)
-    (root / ".context-engine" / "config.yml").write_text("quiet_ms: soon\n")
+    (root / ".context-engine" / "config.yml").write_text("plan_retries_max: soon\n")
     done = warm.ctx("symbol", "add_up", cwd=root)
     assert done.returncode == 2
-    assert "quiet_ms" in done.stderr
+    assert "plan_retries_max" in done.stderr
 
 
 def test_a_terminal_gets_colors_of_its_own_width_from_the_daemon(warm: DaemonHome, shop: Path) -> None:

@@ -32,9 +32,9 @@ def users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Pat
 
 
 def test_the_file_wins_over_the_defaults_and_the_environment_over_the_file(tmp_path: Path) -> None:
-    written(tmp_path, "quiet_ms: 100\nstaleness_ms: 0\nwatch: no\n")
-    loaded = Settings.load(tmp_path, {"CTX_QUIET_MS": "200", "CTX_LOG_LEVEL": "OFF"})
-    assert (loaded.quiet_ms, loaded.staleness_ms, loaded.watch, loaded.log_level) == (200, 0, False, "off")
+    written(tmp_path, "plan_retries_max: 100\naccess_scoring: no\n")
+    loaded = Settings.load(tmp_path, {"CTX_PLAN_RETRIES_MAX": "200", "CTX_LOG_LEVEL": "OFF"})
+    assert (loaded.plan_retries_max, loaded.access_scoring, loaded.log_level) == (200, False, "off")
 
 
 @pytest.mark.parametrize("name", ["cache_folder", "data_folder"])
@@ -56,17 +56,16 @@ def test_an_empty_file_changes_nothing(tmp_path: Path, text: str) -> None:
     [
         ("quiet_sm: 3", "'quiet_sm', which is not a setting", "Did you mean quiet_ms?"),
         ("zzz: 3", "'zzz', which is not a setting", "There are cache_folder"),
-        ("quiet_ms: soon", "quiet_ms to 'soon'", "whole number"),
-        ("quiet_ms: -1", "quiet_ms to -1", "at least 0"),
-        ("quiet_ms: true", "quiet_ms to True", "whole number"),
-        ("quiet_ms: 60001", "quiet_ms to 60001", "at most 60,000"),
-        ("watch: perhaps", "watch to 'perhaps'", "true or false"),
+        ("plan_retries_max: soon", "plan_retries_max to 'soon'", "whole number"),
+        ("plan_retries_max: -1", "plan_retries_max to -1", "at least 0"),
+        ("plan_retries_max: true", "plan_retries_max to True", "whole number"),
+        ("plan_retries_max: 1001", "plan_retries_max to 1001", "at most 1,000"),
+        ("access_scoring: perhaps", "access_scoring to 'perhaps'", "true or false"),
         ("approvals_mode: requird", "approvals_mode to 'requird'", "Did you mean required?"),
         ("quiet_ms: 1\nquiet_ms: 2", "'quiet_ms' is given twice (line 2)", "name: value"),
         ("- a\n- b", "is not a mapping", "name: value"),
         ("a: [", "not YAML", "name: value"),
         (b"\xff\xfe\x00", "not YAML", "name: value"),
-        ("#" * 100_001, "the limit is 100,000", "or remove it"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_file_and_remedy(
@@ -96,7 +95,7 @@ def test_a_variable_that_looks_like_a_slip_is_refused_and_one_of_somebody_else_i
 
 
 OWN = {
-    *("watch", "quiet_ms", "staleness_ms", "access_scoring"),  # how the index of this repository is followed and ranked
+    "access_scoring",  # how its files are ranked
     *("approvals_mode", "approvals_require_human", "plan_retries_max", "plan_evidence_required"),
 }
 """What a repository may say: nothing that names a path, a program or an address, lifts a limit, or hides what happens."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -132,6 +133,27 @@ def test_a_file_that_it_does_not_read_is_not_given_to_it() -> None:
     assert (
         AnalyzerRunner((program(SPEAKS),)).run(whole(other), ReviewOptions(), deadline=time.monotonic() + 9).runs == ()
     )
+
+
+def test_a_program_of_the_project_runs_only_where_the_user_gave_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eslint = next(one for one in ALL if one.name == "eslint")
+    for folder in (tmp_path / "work" / "node_modules" / ".bin", tmp_path / "bin"):
+        folder.mkdir(parents=True)
+        (folder / "eslint").write_text("#!/bin/sh\n")
+        (folder / "eslint").chmod(0o755)
+    planted, own = tmp_path / "work/node_modules/.bin/eslint", tmp_path / "bin/eslint"
+    monkeypatch.setenv("PATH", f"{planted.parent}{os.pathsep}{own.parent}")
+
+    def program_for(*allowed: str) -> str:
+        return AnalyzerRunner((eslint,), frozenset(allowed), outside=str(tmp_path / "work")).find_program(eslint)
+
+    assert program_for("eslint") == str(own)
+    assert program_for("node_modules/.bin/eslint") == str(planted)
+    assert program_for(str(own)) == str(own)
+    own.unlink()
+    assert program_for("eslint") == ""
 
 
 @pytest.mark.skipif(not find_program("ruff"), reason="ruff is in the extra `dev`, not in the product")

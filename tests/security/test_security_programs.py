@@ -162,7 +162,7 @@ def ran(analyzer: Analyzer, out: str, complaint: str, code: int, folder: Path) -
     script = f"import sys\nprint({out!r})\nprint({complaint!r}, file=sys.stderr)\nsys.exit({code})\n"
     program.write_text(f"#!{sys.executable}\n{script}")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    runner = AnalyzerRunner((analyzer,), frozenset({analyzer.name}), tools=(str(folder),))
+    runner = AnalyzerRunner((analyzer,), frozenset({f"{folder}/{analyzer.program}"}))
     files = dict.fromkeys(analyzer.required_files, b"")
     change = changed_file(f"src/a.{FAMILY[analyzer.name]}", "x\n", "let y: number = 2\n")
     now = {change.path: b"let y: number = 2\n", **files}

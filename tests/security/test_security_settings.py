@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import platformdirs
@@ -18,6 +19,7 @@ from context_engine.cli.doctor import settings as examined
 from context_engine.cli.index_commands import index
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument
+from context_engine.model import Query
 from context_engine.server.projects import Projects
 from context_engine.settings import Settings, list_settings
 from tests.security.test_security_untrusted import ALIAS_BOMB
@@ -61,10 +63,10 @@ def write(root: Path, text: str) -> None:
 def test_what_only_the_user_may_set_is_ignored_in_a_repository_and_listed(
     root: Path, user_config: Path, name: str
 ) -> None:
-    write(root, f"{name}: {HOSTILE_VALUES.get(name, '20_000_000')}\nquiet_ms: 7\n")
+    write(root, f"{name}: {HOSTILE_VALUES.get(name, '20_000_000')}\nplan_retries_max: 7\n")
     loaded = Settings.load(root, {})
     assert getattr(loaded, name) == list_settings()[name][0]
-    assert loaded.quiet_ms == 7
+    assert loaded.plan_retries_max == 7
     ((what, step),) = loaded.notes()
     assert f"config.yml sets {name}, which only the user may set" in what
     assert f"CTX_{name.upper()}" in step
@@ -74,9 +76,9 @@ def test_what_only_the_user_may_set_is_ignored_in_a_repository_and_listed(
 def test_the_file_of_the_user_sets_everything_and_wins_over_the_repository(root: Path, user_config: Path) -> None:
     cache = user_config.parent / "cache"
     user_config.write_text(f"cache_folder: {cache}\nquiet_ms: 5\napprovals_mode: required\n")
-    write(root, "quiet_ms: 9\nstaleness_ms: 3\napprovals_mode: optional\n")
+    write(root, "access_scoring: no\napprovals_mode: optional\n")
     loaded = Settings.load(root, {"CTX_PLAN_RETRIES_MAX": "4"})
-    assert (loaded.cache_folder, loaded.quiet_ms, loaded.staleness_ms) == (cache, 5, 3)
+    assert (loaded.cache_folder, loaded.quiet_ms, loaded.access_scoring) == (cache, 5, False)
     assert (loaded.approvals_mode, loaded.plan_retries_max, loaded.ignored) == ("required", 4, ())
     assert Settings.load(root, {"CTX_QUIET_MS": "8"}).quiet_ms == 8
 
@@ -124,8 +126,8 @@ def test_ignored_settings_are_shown_by_index_status_doctor_and_the_log(
 
 HOSTILE_FILES = {
     "aliases of aliases": f"workers: 1\n{ALIAS_BOMB}",
-    "a date that is none": "quiet_ms: 9999-99-99",
-    "a number that is not one": "quiet_ms: .nan",
+    "a date that is none": "plan_retries_max: 9999-99-99",
+    "a number that is not one": "plan_retries_max: .nan",
     "a list for a name": "? [quiet_ms]\n: 1",
     "a long name": "q" * 90_000 + ": 1",
     "a long value": "approvals_mode: " + "q" * 90_000,
@@ -147,26 +149,40 @@ def test_a_hostile_settings_file_is_one_short_sentence_with_the_next_step(root: 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs named pipes")
-def test_a_settings_file_that_is_a_link_a_pipe_or_a_folder_is_refused_at_once(root: Path, tmp_path: Path) -> None:
-    file = root / ".context-engine" / "config.yml"
-    (tmp_path / "outside.yml").write_text("quiet_ms: 3\n")
+def test_settings_and_languages_that_are_no_plain_files_are_not_used_and_stop_nothing(
+    root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "own.toml").write_text('name = "own"\ncontent = "code"\nsuffixes = [".own"]\n')
+    (tmp_path / "outside" / "config.yml").write_text("plan_retries_max: 7\n")
+    state = root / ".context-engine"
     ways = {
-        "is a symbolic link": lambda: file.symlink_to("/dev/zero"),
-        "is a named pipe": lambda: os.mkfifo(file),
-        "is a folder": file.mkdir,
-        "has a second name": lambda: os.link(tmp_path / "outside.yml", file),
+        "is a symbolic link": lambda place: place.symlink_to("/dev/zero"),
+        "is a named pipe": os.mkfifo,
+        "is a folder": Path.mkdir,
+        "has a second name": lambda place: os.link(tmp_path / "outside" / place.name, place),
     }
-    for reason, make in ways.items():
-        make()
-        with pytest.raises(InvalidArgument, match=reason):
-            Settings.load(root, {})
-        file.rmdir() if file.is_dir() else file.unlink()
-    (root / ".context-engine").rename(tmp_path / "real")
-    (root / ".context-engine").symlink_to(tmp_path / "real")
-    (tmp_path / "real" / "config.yml").write_text("quiet_ms: 3\n")
+    for name in ("config.yml", "languages/own.toml"):
+        for reason, make in ways.items():
+            (state / name).parent.mkdir(exist_ok=True)
+            make(state / name)
+            with Engine.open(root) as engine:
+                engine.index.update()
+                assert engine.settings == replace(Settings(), unusable=engine.settings.unusable)
+                assert (reason in str(engine.settings.notes())) == (name == "config.yml")
+                assert engine.languages.detect("a.own") is None
+                assert engine.search.find(Query("alpha", 1)).hits
+            (state / name).rmdir() if (state / name).is_dir() else (state / name).unlink()
+    (state / "languages").rmdir()
+    for target in (tmp_path / "outside", Path("/dev/zero")):
+        (state / "languages").symlink_to(target)
+        with Engine.open(root) as engine:
+            assert engine.languages.detect("a.own") is None
+        (state / "languages").unlink()
+    state.rename(tmp_path / "real")
+    state.symlink_to(tmp_path / "outside")
     loaded = Settings.load(root, {})
-    assert (loaded.quiet_ms, loaded.unusable) == (Settings().quiet_ms, "is a symbolic link")
-    assert "nothing in it is used" in loaded.notes()[0][0]
+    assert (loaded.plan_retries_max, loaded.unusable.split(":")[0]) == (3, ".context-engine is a symbolic link")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no /proc")

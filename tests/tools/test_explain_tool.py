@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from context_engine import tools
 from context_engine.cli.app import app
 from context_engine.engine import Engine
+from context_engine.errors import SymbolNotFound
 from tests.support.engines import cache_for, open_engine
 from tests.support.trees import repository
 
@@ -124,3 +125,20 @@ def test_the_command_exits_with_1_for_what_is_not_in_the_index(engine: Engine, m
 
 def test_a_file_in_an_ignored_folder_is_never_searched_for_a_name(engine: Engine) -> None:
     assert not any("dist/app.js" in note for note in explained(engine, "built")["notes"])
+
+
+def test_while_the_index_is_built_no_name_is_called_undefined_without_saying_so(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine.index.live, "refresh", lambda: "index building 40 %")
+    for tool, arguments in (
+        ("symbols", {"name": "not_yet_there"}),
+        ("symbols", {"name": "not_yet_there", "relation": "callers"}),
+        ("find_symbol", {"name": "not_yet_there"}),
+    ):
+        try:
+            text = tools.call(engine, tool, arguments).text
+        except SymbolNotFound as error:
+            text = error.message
+        assert "defined" in text
+        assert "in what is indexed so far: index building 40 %" in text

@@ -14,11 +14,12 @@ import jsonschema
 import pytest
 
 from context_engine import tools
-from context_engine.errors import UnknownTool
+from context_engine.errors import InvalidArgument, UnknownTool
 from context_engine.server.profiles import PROFILES
 from context_engine.settings import Settings
-from context_engine.tools import Tool
+from context_engine.tools import Call, Tool
 from context_engine.tools.arguments import LIMITS, REQUIRED
+from context_engine.tools.edit_arguments import ContentArg
 from tests.support.tools_stand_in import StandIn
 
 EACH = pytest.mark.parametrize("tool", tools.ALL, ids=lambda tool: tool.name)
@@ -52,6 +53,19 @@ def test_a_schema_is_valid_and_takes_nothing_else(tool: Tool) -> None:
     jsonschema.Draft202012Validator.check_schema(tool.schema)
     assert tool.schema["type"] == "object"
     assert tool.schema["additionalProperties"] is False
+
+
+@EACH
+@pytest.mark.parametrize("blank", ["", " \n", "null"])
+def test_a_required_text_that_is_blank_or_missing_is_an_argument_error(tool: Tool, blank: str) -> None:
+    value = None if blank == "null" else blank
+    for parameter in tool.parameters:
+        is_text = parameter.schema().get("type") == "string" and "enum" not in parameter.schema()
+        may_be_blank = value is not None and isinstance(parameter.kind, ContentArg)  # the text of a file
+        if parameter.required and is_text and not may_be_blank:
+            with pytest.raises(InvalidArgument) as refused:
+                tool.call(StandIn(), {parameter.name: value}, Call())
+            assert parameter.name in refused.value.message
 
 
 STRICT_WORDS = {"type", "description", "properties", "items", "enum", "required", "additionalProperties", "default"}

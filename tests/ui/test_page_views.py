@@ -163,11 +163,11 @@ def test_each_setting_names_the_place_that_its_value_comes_from(
 ) -> None:
     monkeypatch.setenv("CTX_STORE_URL", "postgresql://me:sesame-street@localhost/db")
     config = shop / ".context-engine" / "config.yml"
-    config.write_text("quiet_ms: 250\nlog_level: debug\n")
+    config.write_text("plan_retries_max: 250\nlog_level: debug\n")
     with serve(shop) as page:
         shown = page.read("settings", project="shop")
     rows = {row["name"]: row for row in shown.json["settings"]}
-    assert (rows["quiet_ms"]["value"], rows["quiet_ms"]["source"]) == ("250", str(config))
+    assert (rows["plan_retries_max"]["value"], rows["plan_retries_max"]["source"]) == ("250", str(config))
     assert rows["workers"]["source"] == "CTX_WORKERS"
     assert (rows["watch"]["value"], rows["watch"]["source"]) == ("true", "default")
     assert rows["log_level"]["source"] == "default", "a repository may not set it"
