@@ -72,6 +72,8 @@ WIDER_SHARE = 1 / 3
 WIDER_LINES_MAX = 200
 PART_LINES = 12
 """The best lines of a place are an option of their own: more places fit (evals/places: flat from 10 to 14 lines)."""
+LINES_BEFORE = 2
+"""They begin that much before the first line that has a word of the question, for they may be cut at their end."""
 IMPORTS_WORTH = 0.08
 """Share of the changes of a file that are in its first imports (mean of 13,202 changed files of 145 repositories)."""
 CONTEXT_LINES = 3
@@ -319,7 +321,7 @@ def _list_options(
 
 
 def find_best_lines(span: LineSpan, lines: Mapping[int, str], stems: Sequence[str], count: int) -> LineSpan:
-    """Return the first `count` consecutive lines of a span that have the most of the question.
+    """Return `count` consecutive lines of a span that have the most of the question, from just before it on.
 
     >>> lines = {1: "# License", 2: "def drain(pool):", 3: "    pool.close()"}
     >>> find_best_lines(LineSpan(1, 3), lines, ["drain", "pool"], 1)
@@ -330,7 +332,9 @@ def find_best_lines(span: LineSpan, lines: Mapping[int, str], stems: Sequence[st
     text = "\n".join(lines.get(number, "") for number in range(span.first, span.last + 1))
     sums = [0.0, *accumulate(score_lines(text, stems))]
     values = [round(after - before, 6) for before, after in zip(sums, sums[count:], strict=False)]
-    first = span.first + values.index(max(values))
+    first = values.index(max(values))
+    equal = next((n for n, value in enumerate(values[first:]) if value != values[first]), len(values) - first)
+    first += span.first + max(0, equal - 1 - LINES_BEFORE)
     return LineSpan(first, first + count - 1)
 
 

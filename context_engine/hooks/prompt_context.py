@@ -30,8 +30,8 @@ from context_engine.search import Question
 from context_engine.text import escape_line, estimate_tokens
 from context_engine.tools import format_snippet
 
-TOKENS_MAX, UNSURE_TOKENS_MAX = 900, 250
-"""Of what is given, and of an answer that is less sure than `PROBABILITY_MIN`: first code, then names."""
+TOKENS_MAX = 250
+"""Of what is given: first code, then names. Strong agents that got 900 read a fifth more (evals/agents)."""
 FILES_MAX, NAMES_MAX = 3, 30
 SHOWN_KINDS = frozenset(("function", "method", "class", "constructor", "interface", "struct", "trait", "macro"))
 PROBABILITY_MIN = 0.6
@@ -94,10 +94,9 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
     answer = workspace.search.find(Query(prompt, 1))
     if not needs_code(prompt, answer):
         return ""
-    tokens_max = TOKENS_MAX if answer.probability >= PROBABILITY_MIN else UNSURE_TOKENS_MAX
-    request = BundleRequest(prompt, FILES_MAX, tokens_max, shown=shown)
+    request = BundleRequest(prompt, FILES_MAX, TOKENS_MAX, shown=shown)
     bundle = build_bundle(
-        request, workspace, ProjectKnowledge(), lambda found: estimate_tokens(_format(found)) - tokens_max
+        request, workspace, ProjectKnowledge(), lambda found: estimate_tokens(_format(found)) - TOKENS_MAX
     )
     for file in bundle.files:
         for snippet in file.snippets:
@@ -105,7 +104,7 @@ def build_prompt_context(prompt: str, workspace: Workspace, shown: ShownLines) -
     if not bundle.files:
         return _format(bundle) if bundle.shown_before else ""
     text = _format(bundle)
-    return limit_lines(text, _describe_first(bundle.files[0], workspace, shown), tokens_max) or text
+    return limit_lines(text, _describe_first(bundle.files[0], workspace, shown), TOKENS_MAX) or text
 
 
 def _format(bundle: Bundle) -> str:

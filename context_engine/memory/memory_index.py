@@ -256,7 +256,8 @@ class MemoryIndex:
                 put[name] = _insert(db, source, name, stamp, items)
             if gone:
                 db.execute("DELETE FROM vector WHERE digest NOT IN (SELECT digest FROM item)")
-        kept = {name: page for name, page in self._pages.get(source, {}).items() if name not in set(gone)}
+        left = set(gone)
+        kept = {name: page for name, page in self._pages.get(source, {}).items() if name not in left}
         self._pages = self._pages | {source: kept | put}
 
     def _vectors(

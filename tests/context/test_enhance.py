@@ -100,7 +100,7 @@ def test_an_ambiguous_name_becomes_a_question_with_its_candidates(zoo: Engine) -
 def test_an_unknown_name_is_said_to_be_missing_with_what_comes_near(zoo: Engine) -> None:
     made = told(zoo, "fix `feed_cats` in zoo/cat.py")
     assert made.list_texts("open_questions") == [
-        "`feed_cats` was not found; nearest: feed_cat, feed_fish",
+        "`feed_cats` was not found; nearest: feed_cat",
         "`zoo/cat.py` was not found; nearest: zoo/cats.py, tests/test_cats.py",
     ]
 

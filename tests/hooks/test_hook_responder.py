@@ -106,15 +106,6 @@ def test_what_is_left_of_the_room_goes_to_other_files_before_the_outline(tmp_pat
     assert estimate_tokens(text) <= prompt_context.TOKENS_MAX
 
 
-def test_an_answer_that_is_less_sure_is_short(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    sure = HookResponder().answer(shop, prompt(shop, QUESTION))
-    monkeypatch.setattr(prompt_context, "PROBABILITY_MIN", 1.01)
-    monkeypatch.setattr(prompt_context, "TASK_PROBABILITY_MIN", 0.0)
-    monkeypatch.setattr(prompt_context, "UNSURE_TOKENS_MAX", 100)
-    unsure = HookResponder().answer(shop, prompt(shop, f"Fix it: {QUESTION}"))
-    assert estimate_tokens(unsure) <= 100 < estimate_tokens(sure)
-
-
 def test_a_task_gets_code_at_a_probability_at_which_other_prompts_get_none(shop: Engine) -> None:
     found = shop.search.find(Query("the timeout of the connection pool", 3))
     answer = replace(found, probability=(prompt_context.TASK_PROBABILITY_MIN + prompt_context.PROBABILITY_MIN) / 2)
