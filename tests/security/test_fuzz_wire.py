@@ -102,7 +102,7 @@ def base() -> Generator[str]:
         yield base
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def hasty() -> Generator[str]:
     """A server that waits for nobody: a request that is not whole by now will not be."""
     with pytest.MonkeyPatch.context() as patch:
