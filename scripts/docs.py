@@ -177,14 +177,14 @@ def promises_summary() -> str:
 
 
 def programs() -> str:
-    """SECURITY.md: each program that the product starts."""
+    """docs/security.md: each program that the product starts."""
     from scripts import reach
 
     return table(["program", "when", "how it is held", "where"], reach.rows(reach.PROGRAMS))
 
 
 def addresses() -> str:
-    """SECURITY.md: each address that the product connects to or listens on."""
+    """docs/security.md: each address that the product connects to or listens on."""
     from scripts import reach
 
     return table(["address", "when", "how it is held", "where"], reach.rows(reach.ADDRESSES))

@@ -2,7 +2,7 @@
 
     python scripts/reach.py     print both tables, and what the source does that they do not list; exit 1 then
 
-The tables are for SECURITY.md: a cog block there prints `docs.programs()` and `docs.addresses()`. Each row names the
+The tables are for docs/security.md: a cog block there prints `docs.programs()` and `docs.addresses()`. Each row names the
 place in the source that does it; `unlisted` reads the syntax tree of every module, so that a new place without a row
 fails a test.
 """

@@ -144,9 +144,9 @@ def _only_inside(parts: tuple[tuple[str, ...], ...], data: bytes) -> bytes:
     b'   ;(yes)     '
     """
     kept, taken = bytearray(data.translate(_BLANKS)), bytearray(len(data))
-    for opening, closing, *around in parts:
-        opens, closes = (compile_pattern(pattern, "s", of_bytes=True) for pattern in (opening, closing))
-        before, after = (text.encode() for text in around or ("", ""))
+    for part in parts:
+        opens, closes = (compile_pattern(pattern, "s", of_bytes=True) for pattern in (*part, "", "")[:2])
+        before, after = (text.encode() for text in (*part[2:], "", "")[:2])
         at = 0
         while at <= len(data) and (begin := opens.search(data, at)):
             at = max(begin.end(), at + 1)

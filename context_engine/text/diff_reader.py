@@ -576,4 +576,4 @@ def unquote_path(name: str) -> str:
         escape = match[1].decode("latin-1")
         return bytes([int(escape, 8)]) if len(escape) == 3 else _LETTERS.get(escape, escape).encode()
 
-    return _ESCAPE.sub(unescape, name[1:-1].encode()).decode("utf-8", "replace")
+    return _ESCAPE.sub(unescape, name[1:-1].encode("utf-8", "replace")).decode("utf-8", "replace")

@@ -1,13 +1,14 @@
-"""The tables of what the product reaches say all of it: every place that starts a program or opens a connection has a row."""
+"""The tables of what the product reaches say all of it, and every proof that the security pages name exists."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
 from scripts import docs, reach
-from tests.support.source_trees import trees
+from tests.support.source_trees import ROOT, trees
 
 
 def test_every_program_that_is_started_and_every_address_has_its_row_and_no_row_is_left_over() -> None:
@@ -57,3 +58,19 @@ def test_what_only_looks_like_one_is_passed_over() -> None:
 def test_both_tables_can_be_printed_for_people() -> None:
     assert docs.programs().count("\n") == len(reach.PROGRAMS) + 1
     assert docs.addresses().count("\n") == len(reach.ADDRESSES) + 1
+
+
+@pytest.mark.parametrize("page", ["SECURITY.md", "docs/security.md"])
+def test_every_test_and_target_that_a_page_names_exists(page: str) -> None:
+    text = (ROOT / page).read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"`make ([a-z-]+)", text))
+    files = re.findall(r"`(?:(tests/[\w/]+)|(test_\w+))(?:\.py)?(?:::(\w+))?`", text)
+    assert len(files) > 10
+    missing = [name for name in targets if f"\n{name}:" not in makefile]
+    for place, own, test in files:
+        path = ROOT / (place or f"tests/security/{own}")
+        code = path.with_suffix(".py").read_text() if path.with_suffix(".py").is_file() else ""
+        if not (code or path.is_dir()) or (test and f"def {test}(" not in code):
+            missing.append(f"{path} {test}")
+    assert missing == []

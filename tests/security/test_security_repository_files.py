@@ -12,10 +12,12 @@ from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.index.worker import load_languages
 from context_engine.languages import Languages
+from context_engine.languages.outline import outline_file
 from context_engine.review.invariants import read_invariants_file
 from context_engine.settings import Settings
 from context_engine.storage.confined_folder import ConfinedFolder
 from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB
+from tests.support.engines import GRAMMARS
 from tests.support.trees import tree
 
 SECONDS_MAX = 10
@@ -71,6 +73,15 @@ def test_a_repository_may_bring_a_language_with_queries_of_ours(tmp_path: Path) 
     found = load_languages(tmp_path).detect("a.bzl")
     assert found is not None
     assert found.definitions == Languages.builtin()["python"].definitions
+
+
+@pytest.mark.parametrize("parts", ["[]", '["<a>"]', '["<a>", "</a>"]', '["<a>", "</a>", ";("]'])
+def test_a_repository_may_bring_a_language_with_incomplete_parts(tmp_path: Path, parts: str) -> None:
+    text = f'name = "odd"\nbased_on = "javascript"\nsuffixes = [".odd"]\nonly_inside = [{parts}]\n'
+    language_file(tmp_path, text)
+    language = load_languages(tmp_path).detect("a.odd")
+    assert language is not None
+    outline_file(language, b"no <a>function alpha() {}</a> no", GRAMMARS)
 
 
 @pytest.mark.parametrize(
