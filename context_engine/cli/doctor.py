@@ -46,7 +46,7 @@ from context_engine.storage import (
 from context_engine.text import format_count
 
 NAME_A_ROOT = "Name a project's folder: --root PATH, or the variable CTX_ROOT."
-REINSTALL = f"Reinstall it: uv tool install --force {PACKAGE} (or pip install --force-reinstall {PACKAGE})."
+REINSTALL = f"Install ctx again. In a clone of its repository: {repo.pip_install()} --force-reinstall ."
 FREE_BYTES_LOW = 1_000_000_000
 """The index of a large repository has about 100 MB, and a rebuild needs twice that."""
 RUN_S_MAX = 10.0

@@ -91,7 +91,7 @@ class LibraryEmbedder(BatchEmbedder):
         except ImportError as error:
             raise UnsupportedHost(
                 f"the embedder {self._config.provider} cannot start: {error}",
-                suggestion=f"Run: {pip_install()} 'smart-context-engine[{self._config.provider}]'",
+                suggestion=f"Run: {pip_install()} {self._config.provider}",
             ) from error
         except Exception as error:  # each file of the folder fails in its own library's way
             raise EmbedderUnusable(

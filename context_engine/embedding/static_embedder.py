@@ -23,6 +23,7 @@ from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, co
 from context_engine.embedding.vector_rows import RaggedArray
 from context_engine.embedding.wordpiece import WordPieces
 from context_engine.errors import StorageCorrupt
+from context_engine.repo import pip_install
 
 # -- static table ------------------------------------------------------------------------------------------------------
 
@@ -233,6 +234,6 @@ def _refusal_named(path: Path) -> Generator[None]:
             reason = f"it cannot be read ({error})"
         raise StorageCorrupt(
             f"the static embedding table {path} is refused: {reason}",
-            suggestion="Install the package again: pip install --force-reinstall smart-context-engine",
+            suggestion=f"Install ctx again. In a clone of its repository: {pip_install()} --force-reinstall .",
             details={"path": str(path)},
         ) from error

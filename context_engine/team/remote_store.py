@@ -22,8 +22,7 @@ BACKENDS: Mapping[str, tuple[str, Collection[Part]]] = {
     **dict.fromkeys(("postgresql", "postgres"), ("Postgres", ("Store", "Records", "Search", "Jobs"))),
     **dict.fromkeys(("qdrant", "https", "http"), ("Qdrant", ("Search",))),
 }
-"""Scheme of an address -> prefix of the classes and modules that serve it, also the extra with its library; and what it
-serves."""
+"""Scheme of an address -> prefix of the classes and modules that serve it; and what it serves."""
 RETRY_DELAY_S = 30.0
 """A database that did not answer is tried again after this long: a try may take seconds, and an answer waits for it."""
 
@@ -92,7 +91,7 @@ def open_backend(address: str, part: Part) -> Any:
     except ImportError as error:
         raise UnsupportedHost(
             f"a store at {scheme}:// needs a library that is not installed: {error.name}",
-            suggestion=f"Install it: `{pip_install()} 'smart-context-engine[{backend.lower()}]'`",
+            suggestion=f"Install it: `{pip_install()} 'psycopg[binary]'`",  # Qdrant needs no library
         ) from error
     return getattr(module, f"{backend}{part}")(address)
 

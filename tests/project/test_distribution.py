@@ -69,6 +69,44 @@ def test_a_page_names_only_commands_that_exist(page: Path) -> None:
     assert sorted(commands(page.read_text(encoding="utf-8")) - known) == []
 
 
+INSTALL_BY_NAME = re.compile(
+    r"(?:(?<!un)install(?:\(\)\})?|\buvx|\bpipx run|\buv add)\s[^\n`|]*?(?:smart-context-engine|\{PACKAGE\})"
+)
+"""A command that asks an index of packages for ours. Without `uninstall`, and without the same in another pair of ticks."""
+
+
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("pip install -q smart-context-engine", True),
+        ("uv tool install 'smart-context-engine[postgres]'", True),
+        ("uvx smart-context-engine search x", True),
+        ("pipx run --spec smart-context-engine ctx", True),
+        ("f\"Run: {pip_install()} 'smart-context-engine[model2vec]'\"", True),
+        ('f"uv tool install --force {PACKAGE}"', True),
+        ("uv tool uninstall smart-context-engine", False),
+        ("pip install '.[postgres]'", False),
+        ("`pip install .` installs `smart-context-engine`", False),
+    ],
+)
+def test_a_command_that_asks_an_index_for_the_package_is_recognized(line: str, asks: bool) -> None:
+    assert bool(INSTALL_BY_NAME.search(line)) is asks
+
+
+def test_no_text_installs_the_package_from_an_index_that_does_not_have_it() -> None:
+    texts = [*PAGES, *(ROOT / "docs").glob("*.*"), *(ROOT / "docs/tutorials").glob("*.md"), ROOT / "CONTRIBUTING.md"]
+    texts += [
+        path for path in (ROOT / "context_engine").rglob("*") if path.suffix in {".py", ".md", ".toml", ".js", ".html"}
+    ]
+    wrong = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in texts
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if INSTALL_BY_NAME.search(line)
+    }
+    assert sorted(wrong) == []
+
+
 # -- the container ------------------------------------------------------------------------------------------------
 
 

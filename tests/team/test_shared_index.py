@@ -319,7 +319,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monke
     monkeypatch.setitem(sys.modules, "context_engine.team.postgres_store", None)
     with pytest.raises(UnsupportedHost) as refused:
         open_at("postgresql://host/db", tmp_path)
-    assert "[postgres]" in refused.value.suggestion
+    assert "pip install 'psycopg[binary]'" in refused.value.suggestion
 
 
 def test_a_database_that_only_searches_stores_no_index(tmp_path: Path) -> None:
