@@ -164,6 +164,7 @@ def setup(
     yes: Yes = False,
     hooks: Annotated[bool, typer.Option("--hooks", help="Add the hooks that give context unasked, too.")] = False,
     guidance: Annotated[bool, typer.Option("--guidance", help="Add a section to CLAUDE.md or AGENTS.md.")] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Let hooks quote this project to your agents.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add `ctx` to a coding agent's MCP configuration. Everything else in the file stays unchanged."""
@@ -172,7 +173,8 @@ def setup(
 
     options = SetupOptions(
         root=tuple(root or ()), profile=profile, read_only=read_only, project=project, only_print=only_print,
-        remove=remove, all_installed=all_installed, yes=yes, hooks=hooks, guidance=guidance, as_json=as_json,
+        remove=remove, all_installed=all_installed, yes=yes, hooks=hooks, guidance=guidance,
+        trust=trust, as_json=as_json,
     )  # fmt: skip
     raise typer.Exit(run_setup(clients or (), options))
 

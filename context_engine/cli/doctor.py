@@ -30,6 +30,7 @@ from context_engine.cli.clients.client_config import ClientConfigState
 from context_engine.cli.clients.client_table import Machine
 from context_engine.cli.clients.launch_command import PACKAGE, LaunchCommand, find_own_launch_command
 from context_engine.cli.common_options import ROOT_VARIABLE, resolve_root
+from context_engine.cli.hook_command import is_trusted
 from context_engine.cli.screens import process_screen
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
@@ -239,6 +240,14 @@ def clients(case: DoctorContext) -> Iterator[CheckResult]:
             yield ok(client.name, f"{client.title} is installed, and ctx is not set up in it", step)
 
 
+def hooks(case: DoctorContext) -> Iterator[CheckResult]:
+    """Report whether hooks may quote this project."""
+    if case.root is not None:
+        is_allowed = is_trusted(case.root)
+        found = "may quote this project" if is_allowed else "say nothing in this project, which you have not trusted"
+        yield ok("hooks", found, "" if is_allowed else "ctx setup --trust")
+
+
 def _check_entry(state: ClientConfigState) -> CheckResult:
     """Return the result about one settings file that is broken or has our entry. Nothing that it names is run."""
     client, path = state.client, state.path
@@ -336,7 +345,19 @@ def _converse(process: subprocess.Popen[bytes]) -> str:
 
 
 Check = Callable[[DoctorContext], Iterator[CheckResult]]
-CHECKS: tuple[Check, ...] = (packages, programs, parsers, cache, privacy, settings, index, watcher, server, clients)
+CHECKS: tuple[Check, ...] = (
+    packages,
+    programs,
+    parsers,
+    cache,
+    privacy,
+    settings,
+    index,
+    watcher,
+    server,
+    clients,
+    hooks,
+)
 
 
 # -- the report -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import sys
 import time
 
 from context_engine.daemon import ask_daemon, start_daemon
-from context_engine.hooks import OTHER, PROMPT, HookEvent, HookInputError, format_reply, parse_event
+from context_engine.hooks import OTHER, PROMPT, SESSION, HookEvent, HookInputError, format_reply, parse_event
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ ANSWER_S = 3.0
 """Clients wait for 10 s (`hook_config.PATIENCE_S`)."""
 LATE_S = 1.0
 """If the daemon took longer for no answer, there is no time left to answer here."""
+UNTRUSTED = "ctx says nothing unasked in this project until its user runs `ctx setup --trust` in it."
+FIRST = frozenset(("", "startup"))
+"""The sources of the start of a session that happens once."""
 QUIET_PROBLEMS = frozenset(("NOT_INDEXED", "NO_PROJECT"))
 """Nothing is wrong: there is nothing to ask."""
 
@@ -54,6 +57,31 @@ def run_hook(words: Sequence[str], env: Mapping[str, str]) -> int | None:
     if problem:
         _log_problem(client, name, problem, env)
     return 0
+
+
+def is_trusted(root: Path) -> bool:
+    """Return whether the user trusts a project with hooks, which quote it to an agent unasked."""
+    try:
+        return json.dumps(str(root)) in _trusted_file().read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return False
+
+
+def trust_project(root: Path) -> None:
+    """Record that the user trusts a project with hooks, in the user's own folder. Raises: OSError."""
+    from context_engine.storage import make_private_folder, open_private
+
+    file = _trusted_file()
+    make_private_folder(file.parent)
+    if not is_trusted(root):
+        with open(file, "a", encoding="utf-8", opener=open_private) as lines:
+            lines.write(f"{json.dumps(str(root))}\n")
+
+
+def _trusted_file() -> Path:
+    from context_engine.storage import user_config_folder
+
+    return user_config_folder() / "trusted-projects"
 
 
 def answer_event(event: HookEvent, env: Mapping[str, str]) -> tuple[str, str]:
@@ -115,6 +143,8 @@ def _answer_in_project(event: HookEvent, folder: str, answer: Callable[[Path], s
     try:
         if not os.path.isdir(Settings.load(root).workspace_cache(root)):  # noqa: PTH112 - pathlib is slow to import
             return "", "NOT_INDEXED"
+        if not is_trusted(root):
+            return UNTRUSTED if event.kind == SESSION and event.source in FIRST else "", ""
         return answer(root), ""
     except ContextEngineError as error:
         return "", error.code

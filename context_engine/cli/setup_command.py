@@ -20,6 +20,7 @@ from context_engine.cli.clients.client_table import Client, HookFormat, resolve_
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable, starts_ctx
 from context_engine.cli.command_runner import FAILED, show_error
 from context_engine.cli.common_options import find_project, print_json
+from context_engine.cli.hook_command import trust_project
 from context_engine.cli.screens import process_screen
 from context_engine.errors import ContextEngineError, InvalidArgument, NotConfirmed
 from context_engine.repo import check_workspace_root, nearest_project
@@ -36,7 +37,8 @@ class SetupOptions:
     """The options of the command line. `project` selects the settings of the project, not of the user.
 
     `all_installed` selects every client that is installed, or with `remove` every one that has our entry. `hooks`
-    writes the hooks, too; `remove` always removes them. `guidance` writes that alone.
+    writes the hooks, too, and trusts the project around the current folder with them, as `trust` does alone; `remove`
+    always removes them. `guidance` writes that alone.
     """
 
     root: Sequence[Path] = ()
@@ -49,6 +51,7 @@ class SetupOptions:
     yes: bool = False
     hooks: bool = False
     guidance: bool = False
+    trust: bool = False
     as_json: bool = False
 
 
@@ -82,8 +85,11 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
 
     Raises: InvalidArgument, NotConfirmed; nothing is written then.
     """
+    if wanted.trust or (wanted.hooks and not (wanted.only_print or wanted.remove)):
+        _trust_here(wanted)
     if not names and not wanted.all_installed:
-        _show_all(as_json=wanted.as_json)
+        if not wanted.trust:
+            _show_all(as_json=wanted.as_json)
         return 0
     if names and wanted.all_installed:
         raise InvalidArgument("--all selects the clients itself", suggestion="Name clients, or use --all.")
@@ -93,6 +99,17 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     if wrong := ToolSelection(profiles=profiles).find_unknown_name():
         raise InvalidArgument(wrong, suggestion="`ctx serve --help` lists the profiles.")
     return _Setup(wanted).run(names)
+
+
+def _trust_here(wanted: SetupOptions) -> None:
+    """Let hooks quote the project around the current folder. Raises: InvalidArgument where there is none, OSError."""
+    root = nearest_project(Path.cwd())
+    if root is not None:
+        trust_project(root)
+        if not wanted.as_json:
+            process_screen().note(f"hooks may quote {root}; `ctx setup --trust` lets them in another project")
+    elif wanted.trust:
+        raise InvalidArgument("there is no project here", suggestion="Run it in the project that you trust.")
 
 
 class _Setup:

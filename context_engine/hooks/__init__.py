@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         CLIENTS,
         OTHER,
         PROMPT,
+        SESSION,
         HookEvent,
         HookInputError,
         format_reply,

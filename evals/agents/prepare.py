@@ -69,6 +69,7 @@ def make_run(run: Run, ctx: Path) -> None:
     if run.has_ctx:
         (run.folder / "bin" / "ctx").symlink_to(ctx.absolute())
         _ctx(run, "index")
+        _ctx(run, "setup", "--trust")
 
 
 def hook_text(run: Run) -> str:

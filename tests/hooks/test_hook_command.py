@@ -39,9 +39,15 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def warm(tmp_path_factory: pytest.TempPathFactory, shop: Path) -> Iterator[DaemonHome]:
     """A home with an index of the shop and a daemon."""
     with DaemonHome(tmp_path_factory.mktemp("warm")) as home:
-        assert home.ctx("index", cwd=shop).returncode == 0
+        index(home, shop)
         home.start()
         yield home
+
+
+def index(home: DaemonHome, root: Path, **env: str) -> None:
+    """Index a project and trust it with hooks."""
+    assert home.ctx("index", cwd=root, **env).returncode == 0
+    assert home.ctx("setup", "--trust", cwd=root, **env).returncode == 0
 
 
 def hook(
@@ -96,7 +102,7 @@ def test_hooks_and_tools_of_one_client_show_nothing_twice(warm: DaemonHome, tmp_
     body = "".join(f"    total = add_fee(total, {n})  # fee {n}\n" for n in range(12))
     files = {f"{name}.py": f"def {name}_order(total):\n{body}" for name in ("close", "reopen")}
     shop = tree(tmp_path / "shop", {"pyproject.toml": FILES["pyproject.toml"], **files})
-    assert warm.ctx("index", cwd=shop).returncode == 0
+    index(warm, shop)
     asked = prompt(shop, "why does close_order add the fee of the total twice?", session)
     with Wire(shop, env=warm.env, popen=subprocess.Popen) as client:
         client.shake_hands()
@@ -146,6 +152,32 @@ def test_a_project_without_an_index_gets_nothing_and_no_index(warm: DaemonHome, 
     assert re.search(r"^state +absent$", warm.ctx("status", cwd=root).stdout, re.MULTILINE)
 
 
+@pytest.mark.parametrize("is_served", [True, False])
+def test_a_project_that_the_user_did_not_trust_gets_one_line_a_session(
+    warm: DaemonHome, tmp_path: Path, is_served: bool
+) -> None:
+    root = tree(tmp_path / "strange", FILES)
+    (root / ".context-engine").mkdir()
+    (root / ".context-engine" / "trusted-projects").write_text(json.dumps(str(root)) + "\n")
+    assert warm.ctx("index", cwd=root).returncode == 0
+    env: dict[str, Any] = {} if is_served else {"CTX_DAEMON": "0"}
+    events = ("SessionStart", "UserPromptSubmit", "UserPromptSubmit", "PostToolUse", "SubagentStart")
+    given = prompt(root) | {"tool_name": "Read", "tool_input": {"file_path": str(root / "src" / "pool.py")}}
+    said = [context_of(hook(warm, event, given=given, **env)) for event in events]
+    again = [hook(warm, "SessionStart", given=given | {"source": source}, **env) for source in ("resume", "compact")]
+    assert [*said[1:], *map(context_of, again)] == [""] * 6
+    assert "ctx setup --trust" in said[0]
+    assert "\n" not in said[0]
+    assert "not trusted" in warm.ctx("doctor", cwd=root).stdout
+    trusted = warm.ctx("setup", "--trust", cwd=root)
+    assert str(root) in trusted.stdout + trusted.stderr
+    assert "acquire_connection" in context_of(hook(warm, "UserPromptSubmit", given=prompt(root), **env))
+    assert "not trusted" not in warm.ctx("doctor", cwd=root).stdout
+    other = tree(tmp_path / "other", FILES)
+    assert warm.ctx("index", cwd=other).returncode == 0
+    assert context_of(hook(warm, "UserPromptSubmit", given=prompt(other), **env)) == ""
+
+
 def test_a_trapped_repository_runs_no_program(warm: DaemonHome, tmp_path: Path) -> None:
     root = tree(tmp_path / "trapped", FILES)
     mark = tmp_path / "ran"
@@ -154,7 +186,7 @@ def test_a_trapped_repository_runs_no_program(warm: DaemonHome, tmp_path: Path) 
     (root / ".context-engine").mkdir()
     (root / ".context-engine" / "config.yml").write_text(f"embedder: remote\nverify_commands: touch {mark}\n")
     (root / "ctx").write_text(f"#!/bin/sh\ntouch {mark}\n")
-    assert warm.ctx("index", cwd=root).returncode == 0
+    index(warm, root)
     assert not mark.exists()
     assert "acquire_connection" in context_of(hook(warm, "UserPromptSubmit", given=prompt(root)))
     given = {"cwd": str(root), "session_id": "s", "source": "startup"}
@@ -164,7 +196,7 @@ def test_a_trapped_repository_runs_no_program(warm: DaemonHome, tmp_path: Path) 
 
 def test_without_a_daemon_the_hook_answers_and_starts_one(tmp_path: Path, shop: Path) -> None:
     with DaemonHome(tmp_path) as home:
-        assert home.ctx("index", cwd=shop, CTX_DAEMON="0").returncode == 0
+        index(home, shop, CTX_DAEMON="0")
         assert "acquire_connection" in context_of(hook(home, "UserPromptSubmit", given=prompt(shop)))
         pid = home.wait_ready()
         os.kill(pid, signal.SIGKILL)

@@ -98,6 +98,7 @@ def test_after_a_tour_of_the_product_no_file_of_ours_is_open_to_others(home: Dae
     serve_over_http(home, root)
     for words in COMMANDS:
         run(home, root, *words)
+    run(home, root, "setup", "--trust")
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": str(root), "prompt": "where is add_up?"}
     assert "till.py" in run(home, root, "hook", "UserPromptSubmit", "--client", "claude", stdin=json.dumps(prompt))
     run(home, root, "workspace", "add", root.as_uri(), "--name", "copy")
