@@ -462,6 +462,8 @@ class Edge:
     uses: int = 1  # an impact has one step for all uses in one definition
     via: str = ""  # the method of an interface that is called, where the target implements it
     origin: str = ""  # "scip": the tool that said so, where it was not the text
+    source_at: str = ""  # path:line of the definition that has each name, as far as it is known
+    target_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

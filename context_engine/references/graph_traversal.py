@@ -101,11 +101,12 @@ class GraphTraversal:
             users = self._users(wave, depth, seen, overridden if depth == 1 else ())
             following: list[SymbolDefinition] = []
             for uses in users:
-                self._edges.append(_as_step(uses, depth))
+                around = self._graph.definition_around(uses[0]) if uses[0].source else None
+                step = _as_step(uses, depth)
+                self._edges.append(replace(step, source_at=_place(around), target_at=self._place_meant(uses[0], wave)))
                 is_test = role_of(uses[0].path, "code") == "test"
                 shown += not is_test
-                around = self._graph.definition_around(uses[0]) if not is_test and uses[0].source else None
-                following += [around] if around is not None and around.kind in CALLABLE else []
+                following += [around] if not is_test and around is not None and around.kind in CALLABLE else []
             if len(following) > IMPACT_WIDTH:
                 self._notes.append(f"level {depth + 1} follows the {IMPACT_WIDTH} definitions with the most uses")
             wave = following[:IMPACT_WIDTH]
@@ -168,10 +169,11 @@ class GraphTraversal:
         for depth in range(1, self._depth + 1):
             following: list[SymbolDefinition] = []
             for use in self._uses(wave, kinds, depth):
-                self._add(use, use.source or use.path, use.target, depth)
+                around = self._graph.definition_around(use) if use.source else None
+                ends = (_place(around), self._place_meant(use, wave))
+                self._add(use, use.source or use.path, use.target, depth, ends)
                 if use.source and use.certainty != "possible" and (use.path, use.source) not in seen:
                     seen.add((use.path, use.source))
-                    around = self._graph.definition_around(use)
                     following += [around] if around is not None and around.kind in CALLABLE else []
             wave = following
             if not wave or len(self._edges) > self._limit:
@@ -210,7 +212,8 @@ class GraphTraversal:
             following = []
             for defined in wave:
                 for use, target in self._graph.callees(defined):
-                    self._add(use, defined.qualified, f"{target.qualified} ({target.path}:{target.span.first})", depth)
+                    name, ends = f"{target.qualified} ({_place(target)})", (_place(defined), _place(target))
+                    self._add(use, defined.qualified, name, depth, ends)
                     if (target.path, target.qualified) not in seen:
                         seen.add((target.path, target.qualified))
                         following.append(target)
@@ -243,14 +246,23 @@ class GraphTraversal:
             for file in (files or [""])
         ]
 
-    def _add(self, use: SymbolUse, source: str, target: str, depth: int) -> None:
+    def _place_meant(self, use: SymbolUse, wave: Sequence[SymbolDefinition]) -> str:
+        """Return where the definition of a wave is that a use means; "" if it may mean several."""
+        named = [one for one in wave if one.name == use.target]
+        if len(named) > 1:
+            meant = self._graph.meaning_of(use)
+            named = [one for one in named if meant is not None and _place(one) == _place(meant)]
+        return _place(named[0]) if named else ""
+
+    def _add(self, use: SymbolUse, source: str, target: str, depth: int, ends: tuple[str, str]) -> None:
         path = path_of_listing(use.path)
-        said = (use.kind, use.certainty, 1, use.via, use.origin)
+        said = (use.kind, use.certainty, 1, use.via, use.origin, *ends)
         self._edges.append(Edge(source, target, path, use.line, "", depth, *said))
 
     def _add_definition(self, definition: SymbolDefinition, target: str, kind: str = "definition") -> None:
         path = path_of_listing(definition.path)
-        self._edges.append(Edge(definition.qualified, target, path, definition.line, "", 1, kind))
+        step = Edge(definition.qualified, target, path, definition.line, "", 1, kind, source_at=_place(definition))
+        self._edges.append(step)
 
     def _hides(self, edge: Edge) -> bool:
         """Whether a step is only named as a test to run."""
@@ -267,6 +279,10 @@ class GraphTraversal:
         kept = [unique[key] for key in sorted(unique) if not self._hides(unique[key])][: self._limit + 1]
         edges = [replace(edge, evidence=self._line(edge.path, edge.line)) for edge in kept]
         return edges, tuple(dict.fromkeys(self._notes))
+
+
+def _place(definition: SymbolDefinition | None) -> str:
+    return f"{definition.path}:{definition.span.first}" if definition else ""
 
 
 def _as_step(uses: Sequence[SymbolUse], depth: int) -> Edge:

@@ -275,6 +275,12 @@ class SymbolGraph:
                 found.append((use._replace(certainty=certainty, origin=origin), target))
         return found
 
+    def meaning_of(self, use: SymbolUse) -> SymbolDefinition | None:
+        """Return the definition that a use means, if its file shows which one."""
+        file = self.parses.syntax(use.path)
+        meant = self._resolve(file, use) if file is not None else None
+        return meant[0] if meant else None
+
     def _resolve(self, file: SyntaxFile, use: SymbolUse) -> tuple[SymbolDefinition | None, Certainty, str] | None:
         """Return what a use means, and which tool says so; None if nothing shows it."""
         node = next((one for one in file.find(use.target) if one.start_byte == use.start), None)

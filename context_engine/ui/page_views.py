@@ -62,7 +62,8 @@ def view_graph(engine: Engine, arguments: Arguments) -> dict[str, Any]:
         }
     edges = [
         {
-            **_pick(edge, "source", "target", "path", "line", "depth", "certainty", "uses"),
+            **_pick(edge, "source", "path", "line", "depth", "certainty", "uses", "source_at", "target_at"),
+            "target": edge.target.removesuffix(f" ({edge.target_at})"),
             "evidence": edge.evidence.strip()[:EVIDENCE_CHARS_MAX],
         }
         for edge in traced.edges

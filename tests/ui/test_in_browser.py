@@ -300,7 +300,42 @@ def test_a_graph_of_ten_thousand_symbols_is_fluid(chromium: Any, read_only: Brow
 
 def edge(source: str, target: str, depth: int) -> dict[str, Any]:
     place = {"path": f"till/{source}.py", "line": 3, "evidence": "login()", "certainty": "exact", "uses": 1}
-    return {"source": source, "target": target, "depth": depth, **place}
+    ends = {"source_at": f"till/{source}.py:1", "target_at": f"till/{target}.py:1"}
+    return {"source": source, "target": target.rpartition(".")[2], "depth": depth, **place, **ends}
+
+
+ARRANGE = """async ([base, graph]) => {
+  const { arrange } = await import(`${base}assets/graph.js`);
+  const { nodes, links } = arrange(graph);
+  return { columns: nodes.map(({ name, depth, x }) => [name, depth, x]), links: links.map((link) => link.map(({ name }) => name)) };
+}"""
+
+
+def test_methods_of_one_name_are_in_the_columns_of_their_levels_under_what_they_use(
+    chromium: Any, read_only: Browser
+) -> None:
+    watched = Watched(chromium, read_only)
+    tab = watched.open("activity")
+    wanted = [("Till.run", "Store.save"), ("Clock.run", "Store.save"), ("Bell.run", "Till.run"), ("wind", "Clock.run")]
+    edges = [edge("Till.run", "Store.save", 1), edge("Clock.run", "Store.save", 1)]
+    edges += [edge("Bell.run", "Till.run", 2), edge("wind", "Clock.run", 2)]
+    graph = {"target": "Store.save", "path": "till/Store.save.py", "line": 1, "relation": "callers", "edges": edges}
+    drawn = tab.evaluate(ARRANGE, [read_only.base, graph])
+    assert sorted(map(tuple, drawn["links"])) == sorted(wanted)
+    assert {name: depth for name, depth, _ in drawn["columns"]} == {
+        "Store.save": 0,
+        "Till.run": 1,
+        "Clock.run": 1,
+        "Bell.run": 2,
+        "wind": 2,
+    }
+    assert all(x == -230 * depth for _, depth, x in drawn["columns"]), "what is used is to the right of its users"
+    for one in edges:
+        one["source_at"] = one["target_at"] = ""  # a name alone may mean each definition that has it
+    drawn = tab.evaluate(ARRANGE, [read_only.base, graph])
+    assert ["wind", "Clock.run"] in drawn["links"]
+    assert ["wind", "Till.run"] in drawn["links"]
+    watched.close()
 
 
 @pytest.mark.skipif(not SYMBOLS, reason="CTX_TEST_UI_SYMBOLS=100000 makes a repository with so many symbols")

@@ -84,6 +84,52 @@ def test_a_stored_review_is_listed_and_has_its_findings_in_its_diff(page: Browse
     assert page.read("review-session", project="shop", id="nope").json["error"]["code"] == "REVIEW_NOT_FOUND"
 
 
+# -- the graph --
+
+METHODS = """class Store:
+    def save(self):
+        return 1
+
+
+class Till:
+    def run(self, store: Store):
+        return store.save()
+
+
+class Clock:
+    def run(self, store: Store):
+        return store.save()
+
+
+def ring(till: Till):
+    return till.run(Store())
+
+
+def wind(clock: Clock):
+    return clock.run(Store())
+"""
+
+
+@pytest.mark.parametrize("relation", ["callers", "impact", "callees"])
+def test_the_steps_of_a_graph_name_the_definitions_that_they_join_by_place(
+    places: Path, tmp_path: Path, relation: str
+) -> None:
+    root = tree(tmp_path / "methods", {"till.py": METHODS})
+    with Engine.open(root) as engine:
+        engine.index.update()
+    begin = {"save": 2, "Till.run": 7, "Clock.run": 12, "ring": 16, "wind": 20}
+    with serve(root) as page:
+        symbol = "wind" if relation == "callees" else "Store.save"
+        graph = page.read("graph", project="methods", symbol=symbol, relation=relation, depth=3).json
+    steps = {(edge["source_at"], edge["target_at"]) for edge in graph["edges"]}
+    joined = [("Till.run", "save"), ("Clock.run", "save"), ("ring", "Till.run"), ("wind", "Clock.run")]
+    if relation == "callees":
+        joined = [("wind", "Clock.run"), ("Clock.run", "save")]
+    assert {(f"till.py:{begin[source]}", f"till.py:{begin[target]}") for source, target in joined} <= steps
+    assert not {("till.py:16", "till.py:12"), ("till.py:20", "till.py:7")} & steps
+    assert all("(" not in edge["target"] for edge in graph["edges"])
+
+
 # -- plans --
 
 

@@ -1,10 +1,11 @@
-// A symbol's graph: rings around the symbol, one for each level, drawn on a canvas.
+// A symbol's graph: columns, one for each level, from what uses to what is used, drawn on a canvas.
 
 import { button, chip, code, count, el, empty, fill, head, number, problem, read, segmented } from "./kit.js";
 
 const RELATIONS = ["callers", "callees", "impact"];
-const RING = 130;
-const SPACING = 13;
+const COLUMN = 230, ROW = 24;
+const ROWS_MIN = 24;
+const ARROWS_MAX = 1000;
 const REDRAW_MAX = 2500;
 const LISTED = 100;
 let chosen = { symbol: "", relation: "callers", depth: 2 };
@@ -45,25 +46,25 @@ export function open(node, given) {
 }
 
 function show(body, graph, go) {
-  const nodes = arrange(graph);
+  const { nodes, links } = arrange(graph);
   const place = graph.path ? `${graph.path}:${graph.line}` : "";
   if (nodes.length < 2) return fill(body, empty(`No ${graph.relation === "impact" ? "users" : graph.relation} of ${graph.target} were found`, [place, ...graph.notes].filter(Boolean).join(" · "), "ctx search " + graph.target));
   const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `${graph.relation} of ${graph.target}: ${count(nodes.length - 1, "symbol")}. The list next to it has the same. Arrows move, + and - zoom, 0 fits.` });
   const side = el("div", { class: "side" });
-  const view = draw(canvas, nodes, (picked) => fill(side, describe(picked)));
+  const view = draw(canvas, nodes, links, (picked) => fill(side, describe(picked)));
   const list = () => [
     el("h2", {}, graph.target), el("p", { class: "muted" }, [graph.kind, place].filter(Boolean).join(" · ")), graph.signature && el("pre", { tabindex: "0" }, graph.signature),
-    el("p", {}, `${count(nodes.length - 1, "symbol")} in ${number(graph.ms)} ms`, graph.truncated ? ", and more" : ""),
+    el("p", {}, `${count(nodes.length - 1, "symbol")} in ${number(graph.ms)} ms`, graph.truncated ? ", and more" : "", ". Arrows point to what is used."),
     graph.possible ? el("p", { class: "muted" }, `${count(graph.possible, "possible use")} left out: the receiver is unknown.`) : null,
     graph.tests.length ? [el("h3", {}, "Tests to run first"), el("ul", {}, graph.tests.slice(0, 8).map((path) => el("li", {}, path)))] : null,
     el("h3", {}, "Symbols"),
-    el("ul", { class: "links" }, nodes.slice(1, LISTED).map((one) => el("li", {}, button(one.name, () => view.pick(one), "quiet"), el("small", {}, ` ${one.path}:${one.line}`)))),
+    el("ul", { class: "links" }, nodes.slice(1, LISTED).map((one) => el("li", {}, button(one.name, () => view.pick(one), "quiet"), el("small", {}, ` ${one.at || `${one.path}:${one.line}`}`)))),
     nodes.length > LISTED ? el("p", { class: "muted" }, `and ${number(nodes.length - LISTED)} more in the picture`) : null,
   ];
   const describe = (picked) => !picked || picked === nodes[0] ? list() : [
     el("h2", {}, picked.name), el("p", { class: "muted" }, `level ${picked.depth}`), el("p", {}, code(`${picked.path}:${picked.line}`)),
     el("pre", { tabindex: "0" }, picked.evidence), el("p", {}, picked.certainty !== "exact" && chip(picked.certainty, "warn"), picked.uses > 1 && chip(`${picked.uses} uses`)),
-    el("p", {}, el("small", {}, `${graph.relation === "callees" ? "used by" : "uses"} ${picked.parent.name}`)),
+    el("p", {}, el("small", {}, `${graph.relation === "callees" ? "used by" : "uses"} ${picked.parents.map(({ name }) => name).join(", ")}`)),
     el("div", { class: "tools" }, button("Center here", () => go(picked.name), "primary"), button("Back to the list", () => view.pick(null))),
   ];
   fill(side, list());
@@ -72,52 +73,55 @@ function show(body, graph, go) {
   view.fit();
 }
 
-/** Place each symbol on the ring of its level, in the sector of the symbol that leads to it. */
+const lastName = (name) => name.split(name.includes("/") ? "/" : /[.:]/).pop();
+
+/** Place each symbol in the column of its level, below those whose neighbor in the column before comes first.
+ *
+ * A symbol is known by the place of its definition; a step that does not say which of several definitions it means is
+ * drawn to each. */
 export function arrange(graph) {
-  const root = { name: graph.target, depth: 0, children: [], x: 0, y: 0, path: graph.path, line: graph.line };
-  const known = new Map([[graph.target, root]]);
-  const bare = graph.target.split(".").pop();
   const isDown = graph.relation === "callees";
+  const root = { name: graph.target, at: `${graph.path}:${graph.line}`, depth: 0, parents: [], children: [], path: graph.path, line: graph.line };
+  const known = new Map([[root.at, root]]), named = new Map(), links = [];
   for (const edge of graph.edges) {
-    const [name, above] = isDown ? [edge.target, edge.source] : [edge.source, edge.target];
-    const key = name || edge.path;
-    if (known.has(key)) continue;
-    const parent = known.get(above) || (above.split(".").pop() === bare ? root : known.get(above.split(".").pop())) || root;
-    const node = { ...edge, name: key, parent, depth: parent.depth + 1, children: [] };
-    parent.children.push(node);
-    known.set(key, node);
+    const source = { name: edge.source, at: edge.source_at }, target = { name: edge.target, at: edge.target_at };
+    const [own, above] = isDown ? [target, source] : [source, target];
+    const alike = (named.get(lastName(above.name)) || []).filter((node) => node.depth < edge.depth || node.name === above.name);
+    const parents = known.has(above.at) ? [known.get(above.at)] : alike.length ? alike : [root];
+    const key = own.at || `${edge.path} ${own.name}`;
+    let node = known.get(key);
+    if (!node) {
+      node = { ...edge, ...own, parents: [], children: [], depth: parents[0].depth + 1 };
+      parents[0].children.push(node);
+      known.set(key, node);
+      if (!named.has(lastName(own.name))) named.set(lastName(own.name), []);
+      named.get(lastName(own.name)).push(node);
+    }
+    for (const parent of parents) {
+      if (parent === node || node.parents.includes(parent)) continue;
+      node.parents.push(parent);
+      links.push(isDown ? [parent, node] : [node, parent]);
+    }
   }
-  const order = [root];
-  for (const node of order) order.push(...node.children);
-  for (const node of [...order].reverse()) node.weight = Math.max(1, node.children.reduce((sum, child) => sum + child.weight, 0));
-  const rings = [];
-  for (const node of order) (rings[node.depth] ||= []).push(node);
-  Object.assign(root, { from: 0, to: 2 * Math.PI });
-  let inner = 0;
-  for (const ring of rings.slice(1)) {
-    const radius = inner + RING;
-    // a ring with more symbols than fit side by side gets several rows
-    let rows = 1;
-    while (ring.length * SPACING > 2 * Math.PI * (radius + (rows * SPACING) / 2) * rows) rows++;
-    const taken = new Map();
-    ring.forEach((node, at) => {
-      const { parent } = node;
-      const start = taken.get(parent) ?? parent.from;
-      const stop = start + ((parent.to - parent.from) * node.weight) / parent.weight;
-      taken.set(parent, stop);
-      Object.assign(node, { from: start, to: stop });
-      const angle = (start + stop) / 2 - Math.PI / 2;
-      const distance = radius + (at % rows) * SPACING;
-      node.x = Math.cos(angle) * distance;
-      node.y = Math.sin(angle) * distance;
+  const nodes = [root], levels = [];
+  for (const node of nodes) nodes.push(...node.children);
+  for (const node of nodes) (levels[node.depth] ||= []).push(node);
+  let column = 0;
+  for (const level of levels) {
+    // a level with more symbols than a column has room for gets several
+    const columns = Math.ceil(level.length / Math.max(ROWS_MIN, Math.sqrt(10 * level.length)));
+    const rows = Math.ceil(level.length / columns);
+    level.forEach((node, at) => {
+      node.x = (column + Math.floor(at / rows)) * (isDown ? COLUMN : -COLUMN);
+      node.row = ((at % rows) - (rows - 1) / 2) * ROW;
     });
-    inner = radius + (rows - 1) * SPACING;
+    column += columns;
   }
-  return order;
+  return { nodes, links };
 }
 
 /** Draw nodes on a canvas that can be moved and zoomed. Large graphs move as a picture and are drawn sharp at rest. */
-export function draw(canvas, nodes, onpick) {
+export function draw(canvas, nodes, links, onpick) {
   const pen = canvas.getContext("2d");
   const view = { x: 0, y: 0, scale: 1 };
   let hovered = null, picked = null, drag = null, still = null, rest = 0, planned = 0;
@@ -131,10 +135,11 @@ export function draw(canvas, nodes, onpick) {
 
   function fit() {
     resize();
-    const reach = Math.max(RING, ...nodes.map((node) => Math.hypot(node.x, node.y))) + 90;
-    view.scale = Math.min(canvas.clientWidth, canvas.clientHeight) / (2 * reach);
-    view.scale = Math.min(view.scale, 1.6);
-    view.x = canvas.clientWidth / 2;
+    const [left, right, top] = nodes.reduce(([least, most, above], { x, row }) => [Math.min(least, x), Math.max(most, x), Math.min(above, row)], [0, 0, 0]);
+    view.scale = Math.min(1.6, (canvas.clientWidth - 24) / (right - left + COLUMN));
+    const stretch = Math.min(1.6, (canvas.clientHeight - 24) / (2 * ROW - 2 * top)) / view.scale;
+    for (const node of nodes) node.y = node.row * stretch;
+    view.x = (canvas.clientWidth - (left + right + COLUMN - 40) * view.scale) / 2;
     view.y = canvas.clientHeight / 2;
     still = null;
     plan();
@@ -170,12 +175,18 @@ export function draw(canvas, nodes, onpick) {
     pen.strokeStyle = color("--edge");
     pen.globalAlpha = nodes.length > 1000 ? 0.25 : 0.5;
     pen.beginPath();
-    for (const node of nodes) {
-      if (!node.parent) continue;
-      const [x, y] = at(node), [fromX, fromY] = at(node.parent);
+    for (const [source, target] of links) {
+      const [fromX, fromY] = at(source), [x, y] = at(target);
       if (!isSeen(x, y) && !isSeen(fromX, fromY)) continue;
       pen.moveTo(fromX, fromY);
       pen.lineTo(x, y);
+      if (links.length > ARROWS_MAX) continue;
+      const angle = Math.atan2(y - fromY, x - fromX);
+      const tip = [x - 8 * Math.cos(angle), y - 8 * Math.sin(angle)];
+      for (const side of [2.7, -2.7]) {
+        pen.moveTo(...tip);
+        pen.lineTo(tip[0] + 8 * Math.cos(angle + side), tip[1] + 8 * Math.sin(angle + side));
+      }
     }
     pen.stroke();
     pen.globalAlpha = 1;
@@ -196,36 +207,29 @@ export function draw(canvas, nodes, onpick) {
     label(at, isSeen, color, radius);
   }
 
-  /** Write the names that have room, those of the inner rings first. */
+  /** Write the names that have room, each over the lines that leave its symbol; what is looked at last and whole. */
   function label(at, isSeen, color, radius) {
     pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     pen.textBaseline = "middle";
-    const taken = new Set();
-    const first = [hovered, picked, nodes[0]].filter(Boolean);
-    let written = 0;
-    for (const node of [...first, ...nodes]) {
-      if (written > 250) break;
-      const [x, y] = at(node);
-      if (!isSeen(x, y)) continue;
-      const text = node.name.length > 34 ? `${node.name.slice(0, 33)}…` : node.name;
-      const width = pen.measureText(text).width;
-      const isLeft = node.x < 0 && node.depth > 0;
-      const gap = radius * (node.depth ? 1 : 1.7) + 6;
-      const left = isLeft ? x - gap - width : x + gap;
-      const cells = [];
-      for (let cell = Math.floor(left / 16); cell <= Math.floor((left + width) / 16); cell++) cells.push(`${cell} ${Math.floor(y / 15)}`);
-      const isFirst = first.includes(node);
-      const isCut = left < 2 || left + width > canvas.clientWidth - 2;
-      if (!isFirst && (isCut || cells.some((cell) => taken.has(cell)))) continue;
-      cells.forEach((cell) => taken.add(cell));
-      written++;
-      if (isFirst) {
-        pen.fillStyle = color("--surface");
-        pen.fillRect(left - 2, y - 9, width + 4, 18);
+    const first = [nodes[0], picked, hovered].filter(Boolean);
+    const cell = (node) => `${node.x} ${Math.floor(at(node)[1] / 14)}`;
+    const taken = new Set(first.map(cell));
+    const room = COLUMN * view.scale - 3 * radius - 14;
+    const others = room < 30 ? [] : nodes.filter((node) => isSeen(...at(node)) && !taken.has(cell(node)) && taken.add(cell(node))).slice(0, 250);
+    for (const node of [...others, ...first]) {
+      const [x, y] = at(node), isFirst = first.includes(node);
+      let text = node.name;
+      if (!isFirst && pen.measureText(text).width > room) text = lastName(text);
+      while (!isFirst && text.length > 2 && pen.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
+      const width = pen.measureText(text).width, gap = 2 * radius + 4;
+      const left = Math.max(4, Math.min(x + gap, canvas.clientWidth - width - 4));
+      pen.fillStyle = color("--surface");
+      pen.fillRect(left - 2, y - 8, width + 4, 16);
+      if (isFirst && node !== nodes[0]) {
         pen.strokeStyle = color("--accent");
         pen.beginPath();
         pen.arc(x, y, radius + 3, 0, 7);
-        if (node !== nodes[0]) pen.stroke();
+        pen.stroke();
       }
       pen.fillStyle = color(isFirst ? "--text" : "--muted");
       pen.fillText(text, left, y);
