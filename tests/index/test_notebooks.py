@@ -13,7 +13,7 @@ from tests.support.tool_calls import text, told
 from tests.support.trees import tree
 
 CELLS = [
-    {"cell_type": "markdown", "metadata": {}, "source": ["# Weights of parcels\n", "from the depot"]},
+    {"cell_type": "markdown", "metadata": {}, "source": ["# Weights of parcels\n", "def written_in_prose(): ..."]},
     {
         "cell_type": "code",
         "execution_count": 1,
@@ -42,7 +42,8 @@ def test_cells_are_found_in_their_lines_and_outputs_are_not(tmp_path: Path) -> N
         assert "outputs" not in found
         assert 'return open(path, "é")' in found
         assert f"n.ipynb:{line_of('x.csv')}" in text(engine, "symbols", name="load_parcels", relation="callers")
-        assert told(engine, "index_status")["chunks"] == 3
+        status = told(engine, "index_status")
+        assert (status["chunks"], status["symbols"]) == (3, 1)  # prose defines nothing
         shown = text(engine, "read", items=["n.ipynb#load_parcels"])  # as in the file, so that an edit can quote it
         assert '"def load_parcels(path):\\n",' in shown
         assert "\n# %matplotlib inline\n" in read_notebook_cells(NOTEBOOK)  # no Python

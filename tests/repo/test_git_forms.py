@@ -138,6 +138,7 @@ def watch(engine: Engine, root: Path) -> str:
     until = time.monotonic() + 20
     while time.monotonic() < until and fresh not in engine.index.store.files():
         time.sleep(0.05)
+    assert fresh in engine.index.store.files()  # by the watcher: a call would look for new files itself
     assert fresh in text(engine, "symbols", name="fresh_delivery")
     return index(engine, root)
 

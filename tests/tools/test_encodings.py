@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import struct
 from collections.abc import Generator
 from pathlib import Path
 
@@ -121,5 +122,7 @@ def test_damaged_utf_8_takes_any_character(tmp_path: Path) -> None:
 
 
 def test_numbers_are_no_text() -> None:
-    for raw in (b"\0\1" * 500, codecs.BOM_UTF16_LE + b"a\0\0\0", bytes(range(256)) * 8):
+    records = struct.pack("<400H", *[number for row in range(100) for number in (65 + row % 26, 97, 98, row % 8)])
+    columns = "name\0value\0abcd\0".encode("utf-32-be") * 40
+    for raw in (records, columns, b"\0\1" * 500, codecs.BOM_UTF16_LE + b"a\0\0\0", bytes(range(256)) * 8):
         assert wide_encoding(raw) == ""
