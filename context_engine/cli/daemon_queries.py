@@ -68,9 +68,8 @@ class QueryAnswerer:
             return DECLINED
         except Exception as error:  # noqa: BLE001 - as at the terminal: every failure becomes one line
             code = report_failure(error, recorded, as_json=values.get("as_json") is True)
-        out, err = recorded.texts
         self.count = next(self._counter)
-        return {"code": code, "out": out, "err": err}
+        return {"code": code, "texts": recorded.texts}
 
     def index(self, request: Mapping[str, Any], _: DaemonConnection) -> Mapping[str, Any]:
         """Go on with an index that a command began. Raises: KeyError for a request that no client sends."""

@@ -83,19 +83,18 @@ def _terminal_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 def _show(answer: Mapping[str, Any]) -> bool:
     """Write an answer; return False when it is not one, or this terminal cannot show it as it is."""
-    out, err, code = answer.get("out"), answer.get("err"), answer.get("code")
-    if not isinstance(out, str) or not isinstance(err, str) or not isinstance(code, int):
+    texts, streams = answer.get("texts"), {"out": sys.stdout, "err": sys.stderr}
+    if not isinstance(texts, list) or not isinstance(answer.get("code"), int):
         return False
     try:
-        out.encode(sys.stdout.encoding)
-        err.encode(sys.stderr.encoding)
+        for name, text in texts:
+            text.encode(streams[name].encoding)
     except (UnicodeEncodeError, AttributeError):  # the full program escapes what the encoding lacks
         return False
     try:
-        sys.stderr.write(err)
-        sys.stderr.flush()
-        sys.stdout.write(out)
-        sys.stdout.flush()
+        for name, text in texts:
+            streams[name].write(text)
+            streams[name].flush()
     except BrokenPipeError:
         from context_engine.cli.command_runner import ignore_broken_pipe
 

@@ -78,6 +78,8 @@ def show_hits(shown: ShownReply) -> int:
     """Show the places of a search, best first, and notes about the answer on stderr."""
     row, screen, values = shown.row, shown.screen, shown.values
     query, is_text = " ".join(values["query"]), values["format"] == "text"
+    if row.get("weak"):
+        screen.warn("weak", row["weak"])
     hits = [
         {"path": file["path"], **place, "file": f"{project}:{file['path']}" if project else file["path"]}
         for file in row["results"]
@@ -103,9 +105,8 @@ def show_hits(shown: ShownReply) -> int:
         step = "Is this the right folder?" if is_empty else "Try other words, or ctx symbol."
         screen.warn("nothing found", f"{name_commands(reason)}.{tags} {step}")
         return exit_code_of(row)
-    for label in ("weak", "vectors"):
-        if row.get(label):
-            screen.warn(label, row[label])
+    if row.get("vectors"):
+        screen.warn("vectors", row["vectors"])
     if row["freshness"] != "fresh":
         screen.note(row["freshness"])
     return exit_code_of(row)

@@ -13,6 +13,8 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import StringIO
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from context_engine.cli.global_options import QUIET
@@ -78,6 +80,8 @@ class Output:
     def show(self, *parts: Part) -> None:
         """Write one line, made of parts."""
         safe = [_split_part(part) for part in parts]
+        if self._is_stderr and sys.stdout:
+            sys.stdout.flush()  # what was written before it stands above it
         if self.console:
             self.console.print_parts(safe)
         else:
@@ -157,17 +161,32 @@ class RecordedScreen(Screen):
 
     def __init__(self, terminals: Mapping[str, bool], env: Mapping[str, str]) -> None:
         """`terminals`: whether `out` and `err` of the client are terminals; `env`: its variables that Rich reads."""
-        self._records = {"out": StringIO(), "err": StringIO()}
+        self._written: list[tuple[str, str]] = []
+        records = {name: _Recorder(name, self._written) for name in ("out", "err")}
         out, err = (
             Output(env, is_stderr=name == "err", is_terminal=terminals.get(name) is True, record=record)
-            for name, record in self._records.items()
+            for name, record in records.items()
         )
         super().__init__(out, err, env)
 
     @property
-    def texts(self) -> tuple[str, str]:
-        """The texts on `out` and on `err`."""
-        return self._records["out"].getvalue(), self._records["err"].getvalue()
+    def texts(self) -> list[tuple[str, str]]:
+        """What was written, in order: the name of the output, "out" or "err", and the text."""
+        runs = groupby(self._written, key=itemgetter(0))
+        return [(name, "".join(text for _, text in run)) for name, run in runs]
+
+
+class _Recorder(StringIO):
+    """A stream whose texts go to a list, which other streams share."""
+
+    def __init__(self, name: str, texts: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self._name, self._texts = name, texts
+
+    def write(self, text: str, /) -> int:
+        """Append the text."""
+        self._texts.append((self._name, text))
+        return len(text)
 
 
 class SafeStream:

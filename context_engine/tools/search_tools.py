@@ -70,6 +70,7 @@ ROW_TOKENS = 30
 WEAK_ROWS = 3
 """Of an answer that is probably about something else, unless the caller gives a budget. Of 19 such answers among 694
 questions and commits of the tuning half, 14 have what was asked for there and 3 further down."""
+WEAK_NEXT = "Use other words. With a token_budget the code of these places is shown."
 USE_NEAR_TAGS = "Use one of near_tags, or leave tags out."
 
 _Row = Mapping[str, Any]
@@ -111,6 +112,8 @@ def search_code(
     answer = engine.search.find(
         Query(query, limit * PLACES_PER_FILE, chosen, min_score, chunks_per_file=PLACES_PER_FILE, files_max=limit)
     )
+    is_brief = bool(answer.weakness) and not token_budget and detail == "balanced"
+    detail = "fast" if is_brief else detail
     files = list(group_by_file(answer.hits if token_budget else _shorten_weak(answer)).values())
     write = _format_row if format == "text" else compact_json
     if detail == "balanced":
@@ -122,7 +125,7 @@ def search_code(
     known = find_shown(call, query, limit, detail, chosen, token_budget)
     shown, places = _leave_out_shown(shown, known, call)
     rows, more = shown[: len(rows)], shown[len(rows) :]
-    notes = _explain_silence(answer, chosen)
+    notes = _explain_silence(answer, chosen) | ({"next": WEAK_NEXT} if is_brief else {})
     missing = len(files) - len(rows)
     if missing:
         notes["next"] = f"{missing} more rows did not fit: ask for more tokens"
@@ -139,10 +142,12 @@ def search_code(
 
 
 def _format_places(answer: "Answer", rows: Sequence[_Row], more: Sequence[_Row], notes: Mapping[str, Any]) -> str:
-    """Format the places with their code by file, then a line for each other file, then what to know of the answer."""
+    """Format how weak the answer is, the places with their code by file, a line for each other file, and the notes."""
     places = [place for row, below in _join_files(rows, more) for place in (row, *below) if not _is_named(place)]
-    head = join_headline("" if rows else "0 places", answer.engine, answer.freshness)
-    return "\n".join([head, *map(_format_row, (*places, *filter(_is_named, rows))), *note_lines(notes)])
+    weak = f"weak: {answer.weakness}" if answer.weakness else ""
+    head = join_headline("" if rows else "0 places", weak, answer.engine, answer.freshness)
+    below = note_lines(_drop_fields(notes, "weak"))
+    return "\n".join([head, *map(_format_row, (*places, *filter(_is_named, rows))), *below])
 
 
 def _join_files(rows: Sequence[_Row], more: Sequence[_Row]) -> list[tuple[_Row, list[_Row]]]:
@@ -258,7 +263,7 @@ def cortex_search(
         reply |= {"cursor": format_cursor(stop, stamped), "next": f"{left} more did not fit: cursor goes on there"}
     if freshness != "fresh":
         reply["freshness"] = freshness
-    return Reply(compact_json(reply | notes))
+    return Reply(compact_json(notes | reply))
 
 
 def excerpt_hit(hit: Hit, query: str, rank: int = 0) -> tuple[LineSpan, str]:

@@ -72,7 +72,7 @@ def ctx(*words: str) -> tuple[Result, str, int]:
         return result, result.stderr, result.return_value if isinstance(result.return_value, int) else result.exit_code
     recorded = RecordedScreen({}, {})
     code = report_failure(result.exception, recorded)
-    return result, result.stderr + recorded.texts[1], code
+    return result, result.stderr + "".join(text for _, text in recorded.texts), code
 
 
 @pytest.mark.parametrize(("line", "problem", "step"), PROVOKED, ids=[row[0] for row in PROVOKED])
@@ -135,7 +135,7 @@ def test_with_json_an_error_keeps_its_code_and_speaks_of_commands(root: Path) ->
     result = CliRunner().invoke(app, ["plan", "show", "nope"], prog_name="ctx", standalone_mode=False)
     assert isinstance(result.exception, Exception)
     assert report_failure(result.exception, recorded, as_json=True) == 2
-    error = json.loads(recorded.texts[0])["error"]
+    error = json.loads(recorded.texts[0][1])["error"]
     assert error["code"] == "PLAN_NOT_FOUND"
     assert error["suggestion"] == "Run `ctx plan list` to see all plans."
 

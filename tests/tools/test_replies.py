@@ -128,9 +128,18 @@ def test_semantic_search_deep_gives_whole_chunks() -> None:
     assert "x99" not in text(engine, "semantic_search", query="x1")
 
 
-@pytest.mark.parametrize(
-    ("tool", "row"), [("search_code", "\n@@ "), ("semantic_search", "\n## "), ("cortex_search", '"id":')]
-)
+def test_a_weak_answer_says_so_first_and_has_code_only_for_who_asks() -> None:
+    hits = tuple(hit(f"{name}.py", first=first) for name in "abcde" for first in (1, 50))
+    engine = StandIn(hits=hits, weakness="probably nothing here")
+    first, *places, last = text(engine, "search_code", query="log in").split("\n")
+    assert first == "weak: probably nothing here · lexical · fresh"
+    assert [place.partition(":")[0] for place in places] == ["a.py", "b.py", "c.py"]
+    assert last.startswith("next: ")
+    asked = text(engine, "search_code", query="log in", token_budget=900)
+    assert asked.startswith(first) and "\n@@ a.py" in asked
+
+
+@pytest.mark.parametrize(("tool", "row"), [("semantic_search", "\n## "), ("cortex_search", '"id":')])
 def test_a_weak_answer_is_the_best_of_three_files_and_says_why(tool: str, row: str) -> None:
     hits = tuple(hit(f"{name}.py", first=first) for name in "abcde" for first in (1, 50))
     reply = text(StandIn(hits=hits, weakness="probably nothing here"), tool, query="log in")
