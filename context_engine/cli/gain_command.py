@@ -16,6 +16,8 @@ from context_engine.settings import Settings
 from context_engine.storage import workspace_id
 
 CHARS_OF_TOKEN = 4
+NO_AGENTS = ("terminal", "ctx doctor")
+"""The clients that a person starts, whose calls take no place in a conversation."""
 HEAD = ("last call", "client", "workspace", "calls", "failed", "characters", "tokens", "seconds")
 
 
@@ -32,7 +34,7 @@ def gain(
         server.delete_counts(file)
         screen.note(f"the counts in {file} are deleted")
         return
-    rows = server.read_sessions(file)
+    rows = [row for row in server.read_sessions(file) if row["client"] not in NO_AGENTS]
     if root is not None:
         workspace = workspace_id(check_workspace_root(root))
         rows = [row for row in rows if row["workspace"] == workspace]
@@ -43,7 +45,7 @@ def gain(
     if not settings.gain:
         screen.note("nothing is counted: the setting gain is off")
     if not rows:
-        screen.note("no call of an agent was counted yet; ctx setup adds the server to one")
+        screen.note("no agent session yet; ctx setup adds the server to an agent")
         raise typer.Exit(NOTHING_FOUND)
     cells = []
     for row in rows[:limit]:

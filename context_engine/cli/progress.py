@@ -22,7 +22,7 @@ EARLY_WAIT_S = 120.0
 LOOK_EVERY_S = 0.05
 RATE_AFTER_S = 0.1
 PLAIN_EVERY_S = 1.0
-"""Without a terminal, a line of progress is printed this often."""
+"""Without a terminal, a line of progress is printed for each tenth of the work, and not more often than this."""
 
 Outcome = TypeVar("Outcome")
 Work = Callable[[Callable[["Progress"], None], threading.Event], Outcome]
@@ -131,6 +131,7 @@ class _ProgressDisplay:
         self._bar: Any = None
         self._last_s = self._began_s = time.monotonic()
         self._stage = ""
+        self._tenths = 0
 
     def __enter__(self) -> Self:
         if self.screen.err.is_terminal and not self.screen.is_quiet:
@@ -151,12 +152,15 @@ class _ProgressDisplay:
         """Show a step; called from the thread that does the work."""
         now_s = time.monotonic()
         if step.stage != self._stage:
-            self._stage, self._began_s = step.stage, now_s
+            self._stage, self._began_s, self._tenths = step.stage, now_s, 0
         rate = format_rate(step.done, now_s - self._began_s, self._unit)
         if self._bar:
             total = step.total or None
             self._bar.update(self._task, description=step.stage, completed=step.done, total=total, rate=rate)
-        elif not self.screen.is_quiet and now_s - self._last_s >= PLAIN_EVERY_S:
+        elif not self.screen.is_quiet and (tenths := 10 * step.done // max(1, step.total)) > self._tenths:
+            self._tenths = tenths
+            if now_s - self._last_s < PLAIN_EVERY_S:
+                return
             self._last_s = now_s
             share = f"{step.stage}: {step.done:,} of {step.total:,} {self._unit}"
             print(", ".join(filter(None, (share, rate))), file=sys.stderr, flush=True)

@@ -47,8 +47,10 @@ def show_rows(shown: ShownReply) -> int:
     """Show a line for each field of a reply, and the settings that are ignored."""
     for what, step in shown.engine.settings.notes():
         shown.screen.warn("note", f"{what}. {step}")
-    rows = shown.row.items()
-    shown.screen.out.show_rows((name.replace("_", " "), name_commands(_format_value(value))) for name, value in rows)
+    rows = shown.row | {"root": str(shown.engine.root), "cache_folder": str(shown.engine.cache_folder)}
+    shown.screen.out.show_rows(
+        (name.replace("_", " "), name_commands(_format_value(value))) for name, value in rows.items()
+    )
     return 0
 
 

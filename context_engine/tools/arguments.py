@@ -11,10 +11,18 @@ from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
 from context_engine.model import QUESTION_CHARS_MAX
-from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, ParseError, read_json, suggest_nearest
+from context_engine.text import (
+    OUTPUT_BYTES_MAX,
+    LineSpan,
+    ParseError,
+    compact_json,
+    find_near_words,
+    read_json,
+    suggest_nearest,
+)
 
-UNKNOWN_MAX = 20
-"""Unknown arguments that one error reports: more than any tool takes."""
+UNKNOWN_MAX = 5
+"""Unknown arguments that one error reports."""
 ARGUMENTS_MAX = 200
 """Arguments of one call: ten times what any tool takes. More are rejected before any of them is read."""
 REQUIRED: Any = object()
@@ -338,7 +346,7 @@ def schema_of(
 def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     """Read the arguments of a call: map their names, check their values, and fill in the defaults.
 
-    Raises: InvalidArgument, which lists every wrong argument, each with the nearest valid name or its limits.
+    Raises: InvalidArgument, which names every wrong argument, with the corrected call or the limits of a value.
     """
     known = {parameter.name: parameter for parameter in parameters}
     arguments = parse_json_text(arguments)
@@ -348,25 +356,30 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
         raise InvalidArgument(
             f"a call has at most {ARGUMENTS_MAX} arguments, and this one has {len(arguments):,}",
             suggestion=f"It takes {', '.join(known) or 'no arguments'}.",
-            details={"valid": list(known)},
         )
-    sent, errors = _match_names(known, arguments or {})
+    sent, unknown, errors = _match_names(known, arguments or {})
     values: dict[str, Any] = {}
     for name, parameter in known.items():
         try:
-            values[name] = _read_value(parameter, *sent.get(name, (name, None)))
+            if name in sent:
+                values[name] = parameter.kind.read(*sent[name])
+            elif not parameter.required:
+                values[name] = parameter.default
         except InvalidArgument as error:
             errors.append(error)
+    missing = [parameter for name, parameter in known.items() if parameter.required and name not in sent]
+    if unknown or missing:
+        right = {name: given for name, given in sent.items() if name in values}
+        errors.insert(0, _names_error(known, right, unknown, missing))
     if not errors:
         return values
     if len(errors) == 1:
         raise errors[0]
-    rows = [error.details | {"message": error.message, "suggestion": error.suggestion} for error in errors]
     is_broken = any(MALFORMED in error.details for error in errors)
     raise InvalidArgument(
         "; ".join(error.message for error in errors),
         suggestion=" ".join(dict.fromkeys(error.suggestion for error in errors if error.suggestion)),
-        details={"arguments": rows} | ({MALFORMED: True} if is_broken else {}),
+        details={"argument": errors[0].details["argument"]} | ({MALFORMED: True} if is_broken else {}),
     )
 
 
@@ -400,22 +413,26 @@ def is_malformed(error: ContextEngineError) -> bool:
 
 def _match_names(
     known: Mapping[str, Parameter], arguments: Mapping[str, Any]
-) -> tuple[dict[str, tuple[str, Any]], list[InvalidArgument]]:
-    """Return parameter -> the name and the value that were sent, and an error for each unknown argument."""
+) -> tuple[dict[str, tuple[str, Any]], dict[str, Any], list[InvalidArgument]]:
+    """Return parameter -> the name and the value that were sent, the unknown arguments, and an error for repetitions.
+
+    Null means that the client did not send an argument.
+    """
     names = {older: parameter.name for parameter in known.values() for older in parameter.older}
     names |= {name: name for name in known}
     sent: dict[str, tuple[str, Any]] = {}
+    unknown: dict[str, Any] = {}
     errors: list[InvalidArgument] = []
     for key, value in arguments.items():
         written = key if key in names else to_snake_case(str(key)[:NAME_CHARS_MAX])
-        name = names.get(written, written)
+        name = names.get(written, "")
         if name in sent and sent[name][1] != value:
             errors.append(argument_error(written, "is given twice with different values", "Send it once."))
-        elif name in known:
+        elif name and value is not None:
             sent[name] = written, value
-        elif len(errors) < UNKNOWN_MAX:
-            errors.append(_unknown_argument(str(key), name, known))
-    return sent, errors
+        elif not name and len(unknown) < UNKNOWN_MAX:
+            unknown[str(key)[:SHOWN_CHARS_MAX]] = value
+    return sent, unknown, errors
 
 
 NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
@@ -437,28 +454,45 @@ NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 """An argument of tools of other products -> our arguments that do the same, the best first."""
 
 
-def _unknown_argument(key: str, name: str, known: Mapping[str, Parameter]) -> InvalidArgument:
-    names = [*known, *(older for parameter in known.values() for older in parameter.older)]
-    same = next((ours for ours in NAMES_ELSEWHERE.get(name, ()) if ours in known), "")
-    if same:
-        suggestion = f"Did you mean {same}? {known[same].kind.description}"
-    else:
-        suggestion = suggest_nearest(name, names).strip() or f"It takes {', '.join(known) or 'no arguments'}."
-    shown = key[:SHOWN_CHARS_MAX]
-    return InvalidArgument(
-        f"unknown argument {shown!r}", suggestion=suggestion, details={"argument": shown, "valid": list(known)}
-    )
+def _names_error(
+    known: Mapping[str, Parameter],
+    sent: Mapping[str, tuple[str, Any]],
+    unknown: Mapping[str, Any],
+    missing: Sequence[Parameter],
+) -> InvalidArgument:
+    """Build the error about unknown and missing arguments, with the call that was probably meant."""
+    call = {written: _repeat_value(value) for written, value in sent.values()}
+    wanted = [parameter.name for parameter in missing]
+    others = []
+    for key, value in unknown.items():
+        name = _find_meant(to_snake_case(key), known)
+        if name and name not in sent:
+            call.setdefault(name, _repeat_value(value))
+        else:
+            others.append(_repeat_value(value))
+    for name in wanted:
+        if name not in call:
+            call[name] = others.pop(0) if others else "..."
+    parts = [f"unknown argument {', '.join(map(repr, unknown))}"] if unknown else []
+    parts += [f"{' and '.join(wanted)} {'is' if len(wanted) == 1 else 'are'} missing"] if wanted else []
+    details = {"argument": [*unknown, *wanted][0]}
+    if any(getattr(parameter.kind, "empty_is_malformed", False) for parameter in missing):
+        details[MALFORMED] = True
+    return InvalidArgument("; ".join(parts), suggestion=f"Send {compact_json(call)}", details=details)
 
 
-def _read_value(parameter: Parameter, name: str, sent: Any) -> Any:
-    """Return the value of a parameter that was sent under a name; null means that the client did not send it."""
-    if sent is not None:
-        return parameter.kind.read(name, sent)
-    if not parameter.required:
-        return parameter.default
-    malformed = getattr(parameter.kind, "empty_is_malformed", False)
-    suggestion = f"Send {parameter.name} ({parameter.kind.description.rstrip('.')})."
-    raise argument_error(parameter.name, "is missing", suggestion, malformed=malformed)
+def _find_meant(key: str, known: Mapping[str, Parameter]) -> str:
+    """Return the argument that an unknown one was probably meant to be; empty if none is like it."""
+    names = {name: parameter.name for parameter in known.values() for name in (*parameter.older, parameter.name)}
+    elsewhere = [ours for ours in NAMES_ELSEWHERE.get(key, ()) if ours in known]
+    near = find_near_words(key, names, 1)
+    return next((names[name] for name in (*elsewhere, *near)), "")
+
+
+def _repeat_value(value: Any) -> Any:
+    """Return a value as an error repeats it: dots for one that is long or has parts."""
+    is_short = len(value) <= SHOWN_CHARS_MAX if isinstance(value, str) else isinstance(value, bool | int | float)
+    return value if is_short and not _is_huge(value) else "..."
 
 
 def _read_number(name: str, value: Any, expected: str) -> float:
@@ -508,11 +542,15 @@ def _format_value(value: Any) -> str:
     """
     if isinstance(value, str):
         return repr(value[:SHOWN_CHARS_MAX]) + ("..." if len(value) > SHOWN_CHARS_MAX else "")
-    if isinstance(value, int) and abs(value) >= HUGE:
+    if _is_huge(value):
         return "a huge number"
     if isinstance(value, bool | int | float):
         return str(value)
     return _name_type(value)
+
+
+def _is_huge(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) >= HUGE
 
 
 def _name_type(value: Any) -> str:

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument, UnknownTool
 from context_engine.text import compact_json, drop_empty, format_count, suggest_nearest
 from context_engine.tools.arguments import BooleanArg, ObjectArg, TextArg, TextListArg, argument_error, bind
-from context_engine.tools.reply import Listing, take_fitting_rows
+from context_engine.tools.reply import Listing, note_lines, take_fitting_rows
 from context_engine.tools.tool import Call, Reply, Tool, tool
 
 if TYPE_CHECKING:
@@ -53,8 +53,13 @@ def list_tools(
         left = ", ".join(candidate.name for candidate in chosen[len(shown) :])
         step = f"did not fit, ask for them by names: {left}" if left else ""
         return Reply(compact_json({"tools": shown, "total": len(rows)} | drop_empty({"next": step})))
-    hidden = sum("hidden" in _marks(candidate, call) for candidate in chosen)
+    hidden = sum(_is_hidden(candidate, call) for candidate in chosen)
     head = format_count(len(chosen), "tool") + (f" for {query!r}" if query else "")
+    lines: Iterable[str] = (f"{one.name}{_marks_text(_marks(one, call))} - {one.one_liner}" for one in chosen)
+    if not query:  # of all tools the names, since their descriptions are as long as a file
+        groups = {"listed": [one.name for one in chosen if not _is_hidden(one, call)]}
+        groups["hidden"] = [one.name for one in chosen if _is_hidden(one, call)]
+        lines = note_lines(drop_empty(groups | {"next": "a query or names shows what they do"}))
     switched_off: dict[str, Any] = {"switched_off": dict(call.disabled)}
     if not call.structured:
         switched_off = {}
@@ -64,7 +69,7 @@ def list_tools(
         head=f"{head}, {hidden} hidden: use call_tool for those" if hidden else head,
         fields={"total": len(chosen)},
         name="tools",
-        lines=(f"{one.name}{_marks_text(_marks(one, call))} - {one.one_liner}" for one in chosen),
+        lines=lines,
         rows=({"name": one.name, "description": one.one_liner} | _marks(one, call) for one in chosen),
         notes=switched_off if chosen else {"next": "leave query out to see all"},
     )
@@ -73,8 +78,11 @@ def list_tools(
 
 def _marks(candidate: Tool, call: Call) -> dict[str, Any]:
     """Return the other names of a tool, and whether the client does not list it."""
-    is_hidden = call.listed is not None and call.listed.isdisjoint((candidate.name, *candidate.aliases))
-    return drop_empty({"aliases": list(candidate.aliases), "hidden": is_hidden or None})
+    return drop_empty({"aliases": list(candidate.aliases), "hidden": _is_hidden(candidate, call) or None})
+
+
+def _is_hidden(candidate: Tool, call: Call) -> bool:
+    return call.listed is not None and call.listed.isdisjoint((candidate.name, *candidate.aliases))
 
 
 def _marks_text(marks: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import CallError, Cancelled, NotConfirmed, StorageBusy
@@ -124,7 +125,7 @@ def status_row(status: "Status") -> dict[str, Any]:
         "next": vectors.suggestion,
     }
     row: dict[str, Any] = {
-        "root": str(status.root),
+        "root": Path(status.root).name,
         "state": status.state,
         "building": f"{status.building_share:.0%}" if status.state == "building" else "",
         "engine": status.engine,
@@ -138,7 +139,6 @@ def status_row(status: "Status") -> dict[str, Any]:
         "skipped": dict(status.skipped),
         "skipped_examples": _examples(status.skipped_examples),
         "disk_bytes": status.disk_bytes,
-        "cache_folder": str(status.cache_folder),
         **pick_fields(status, "generation watcher last_error"),
         "versions": dict(status.versions),
         "next": steps.get(status.state, ""),

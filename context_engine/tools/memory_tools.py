@@ -128,7 +128,7 @@ def list_memories(
     query: Annotated[str, TextArg("Only what matches these words.")] = "",
     tags: Annotated[tuple[str, ...], TextListArg("Must have all of these.")] = (),
     status: Annotated[str, ChoiceArg("Only this status.", STATUSES)] = "active",
-    limit: Annotated[int, IntegerArg("Most rows.", 1, 200)] = 50,
+    limit: Annotated[int, IntegerArg("Maximum rows.", 1, 200)] = 50,
     cursor: Annotated[str, TextArg("next_cursor of the last reply.")] = "",
     *,
     linked_file: Annotated[str, TextArg("Only memories about this file.")] = "",
@@ -231,7 +231,7 @@ def search_memory(
     query: Annotated[str, TextArg("What to find out.", *QUERY_CHARS)],
     type: Annotated[str, ChoiceArg("Which to search.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
     path: Annotated[str, TextArg("Folder, file or name."), "module"] = "",
-    limit: Annotated[int, IntegerArg("Most results.", 1, RESULTS_MAX)] = 5,
+    limit: Annotated[int, IntegerArg("Maximum results.", 1, RESULTS_MAX)] = 5,
     *,
     include_stale: Annotated[bool, BooleanArg("Include what is no longer valid.")] = False,
     min_score: Annotated[float, FractionArg("Minimum score.")] = 0,

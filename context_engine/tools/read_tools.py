@@ -55,7 +55,7 @@ def read(
         TextListArg("path, path:10-40, path#Symbol, folder or question.", most=FILES_MAX),
         *("paths", "path", "file_path"),
     ],
-    token_budget: Annotated[int, IntegerArg("Most tokens.", 1, 100_000, clamp=True), "max_tokens"] = 8_000,
+    token_budget: Annotated[int, IntegerArg("Reply size in tokens.", 1, 100_000, clamp=True), "max_tokens"] = 8_000,
     *,
     context: Annotated[int, IntegerArg("Lines around each.", 0, 100, clamp=True)] = 0,
 ) -> Reply:

@@ -198,6 +198,11 @@ def join_headline(*parts: str) -> str:
     return " · ".join(escape_line(part) for part in parts if part)
 
 
+def name_unless_fresh(freshness: str) -> str:
+    """Return what a headline says of the index: nothing if it has the last edits."""
+    return "" if freshness == "fresh" else freshness
+
+
 def fence_for(text: str) -> str:
     """Return a Markdown code fence that the text cannot close.
 

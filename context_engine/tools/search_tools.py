@@ -90,10 +90,12 @@ def search_code(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("Question, issue, trace, words or symbol.", 1, QUESTION_CHARS_MAX)],
-    limit: Annotated[int, IntegerArg("Most files.", 1, 50), "top_k"] = 10,
-    include: Annotated[tuple[str, ...], TextListArg("Only these: src/**, *.py."), "include_paths"] = (),
-    exclude: Annotated[tuple[str, ...], TextListArg("Not these."), "exclude_paths"] = (),
-    token_budget: Annotated[int, IntegerArg("Most tokens; 0: 1300.", 0, ENDLESS, clamp=True), "max_tokens"] = 0,
+    limit: Annotated[int, IntegerArg("Maximum files.", 1, 50), "top_k"] = 10,
+    include: Annotated[tuple[str, ...], TextListArg("Only files like src/**, *.py."), "include_paths"] = (),
+    exclude: Annotated[tuple[str, ...], TextListArg("Files to leave out."), "exclude_paths"] = (),
+    token_budget: Annotated[
+        int, IntegerArg("Reply size in tokens; default 1300.", 0, ENDLESS, clamp=True), "max_tokens"
+    ] = 0,
     *,
     detail: Annotated[
         str, ChoiceArg("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich")), "profile"
@@ -104,7 +106,7 @@ def search_code(
     min_score: Annotated[float, FractionArg("Minimum share of the best score.")] = 0,
     format: Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))] = "text",  # noqa: A002 - as in other tools
 ) -> Reply:
-    """Find the code that answers a question, instead of greps: the best places with their lines.
+    """Find the code that answers a question, before grep: the best places with their lines.
 
     Example: {"query": "where are expired sessions removed"}
     """
@@ -191,7 +193,7 @@ def _format_row(row: _Row) -> str:
 def semantic_search(
     engine: "Engine",
     query: Annotated[str, TextArg("What to find, in words or code.", 1, QUESTION_CHARS_MAX)],
-    top_k: Annotated[int, IntegerArg("Most places.", 1, 50)] = 10,
+    top_k: Annotated[int, IntegerArg("Maximum places.", 1, 50)] = 10,
     mode: Annotated[str, ChoiceArg("fast: the relevant lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
     include_paths: Includes = (),
     *,

@@ -16,6 +16,7 @@ from context_engine.tools.reply import (
     count_fitting,
     count_rest,
     join_headline,
+    name_unless_fresh,
     pick_fields,
 )
 from context_engine.tools.tool import Call, Reply, tool
@@ -33,6 +34,8 @@ DIRECTIONS: "tuple[Direction, ...]" = (
     *("callers", "callees", "references", "implementations", "hierarchy"),
     *("imports", "importers", "impact", "unused"),
 )
+NOUNS = {"hierarchy": "relative", "impact": "affected definition", "unused": "unused definition"}
+"""What is found in directions that are not the plural of it."""
 RELATIONS = ("definition", *DIRECTIONS, "outline")
 OF_FILES = ("imports", "importers", "outline", "unused")
 
@@ -43,11 +46,11 @@ def symbols(
     call: Call,
     name: Annotated[str, TextArg("Name, Class.method or glob."), "symbol"] = "",
     relation: Annotated[str, ChoiceArg("impact: all that a change affects, with tests.", RELATIONS)] = "definition",
-    path: Annotated[str, TextArg("Only in it; file of imports, importers, outline.")] = "",
-    limit: Annotated[int, IntegerArg("Most rows.", 1, 200, clamp=True)] = 20,
+    path: Annotated[str, TextArg("Only this file or folder; required for outline, imports, importers.")] = "",
+    limit: Annotated[int, IntegerArg("Maximum rows.", 1, 200, clamp=True)] = 20,
     *,
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
-    depth: Annotated[int, IntegerArg("Levels; 0: 1, or 3 for impact.", 0, 4, clamp=True)] = 0,
+    depth: Annotated[int, IntegerArg("Levels; default 1, or 3 for impact.", 0, 4, clamp=True)] = 0,
     possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
 ) -> Reply:
     """Find where a symbol is defined, its callers, callees and references, or what a file defines and imports.
@@ -89,7 +92,7 @@ def find_symbol(
     name: Annotated[str, TextArg("Name, qualified name, or glob such as *Handler.")] = "",
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
     path: Annotated[str, TextArg("Only in this file or folder.")] = "",
-    limit: Annotated[int, IntegerArg("Most definitions.", 1, 200)] = 20,
+    limit: Annotated[int, IntegerArg("Maximum definitions.", 1, 200)] = 20,
     outline: Annotated[str, TextArg("A file: list its symbols, instead of name.")] = "",
 ) -> Reply:
     """Find where a function, class, method, type or variable is defined, by name, qualified name or glob.
@@ -109,7 +112,7 @@ def trace(
     symbol: Annotated[str, TextArg("Function, class or method, best qualified.")] = "",
     path: Annotated[str, TextArg("A file, for its imports or importers.")] = "",
     direction: Annotated[str, ChoiceArg("What to follow.", DIRECTIONS)] = "callers",
-    depth: Annotated[int, IntegerArg("Levels; 0: 1, or 3 for impact.", 0, 4)] = 0,
+    depth: Annotated[int, IntegerArg("Levels; default 1, or 3 for impact.", 0, 4)] = 0,
     possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
 ) -> Reply:
     """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
@@ -135,7 +138,7 @@ def _list_definitions(found: "Found") -> Listing:
         more = found.total - len(found.definitions)
         notes["next"] = f"{more:,} more: raise limit, or narrow with path"
     return Listing(
-        head=join_headline(format_count(found.total, "definition"), found.freshness),
+        head=join_headline(format_count(found.total, "definition"), name_unless_fresh(found.freshness)),
         fields={"total": found.total, "freshness": found.freshness},
         name="definitions",
         lines=map(_definition_text, found.definitions),
@@ -160,10 +163,11 @@ def _definition_text(definition: "Definition") -> str:
 
 def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
     hidden = 0 if with_possible else traced.possible
-    steps = ["ask for one of the steps above"] * traced.truncated
+    noun = NOUNS.get(traced.direction) or traced.direction.removesuffix("s")
+    steps = [f"ask for one of the {noun}s above"] * traced.truncated
     steps += ["a search for the name lists uses whose receiver is unknown"] * bool(hidden)
     return Listing(
-        head=join_headline(format_count(len(traced.edges), "step"), traced.freshness),
+        head=join_headline(format_count(len(traced.edges), noun), name_unless_fresh(traced.freshness)),
         fields={"freshness": traced.freshness} | ({"truncated": True} if traced.truncated else {}),
         name="steps",
         lines=_step_lines(traced),
@@ -179,7 +183,7 @@ def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
             "notes": list(traced.notes),
             "next": "; ".join(steps),
         },
-        more=": ask for one of the steps above",
+        more=f": ask for one of the {noun}s above",
     )
 
 

@@ -154,8 +154,16 @@ def test_the_file_before_is_kept_beside_it_as_closed_as_the_file(mode: int) -> N
     assert str(kept) in output
     assert kept.read_text() == MINE
     assert [stat.S_IMODE(each.stat().st_mode) for each in (path, kept)] == [mode, mode]
+    path.write_text(path.read_text().replace("{", "{ ", 1))
     setup("gemini", "--remove")
     assert len(backups(path)) == 2  # within the same second, too
+
+
+def test_backups_go_when_the_file_is_again_as_it_was() -> None:
+    path = written("gemini", MINE)
+    setup("gemini")
+    assert "\n  backup" not in setup("gemini", "--remove").output
+    assert (path.read_text(), backups(path)) == (MINE, [])
 
 
 def test_a_link_to_the_settings_stays_a_link(home: Path) -> None:

@@ -162,13 +162,13 @@ def test_an_unknown_tag_answers_nothing_plus_near_tags() -> None:
 
 def test_find_symbol_gives_place_signature_and_doc_line() -> None:
     assert text(StandIn(), "find_symbol", name="login") == (
-        "1 definition · fresh\nsrc/auth.py:10-12 function auth.login\n    def login(user, password)\n    Let a user in."
+        "1 definition\nsrc/auth.py:10-12 function auth.login\n    def login(user, password)\n    Let a user in."
     )
 
 
 def test_trace_gives_evidence_for_each_step() -> None:
     assert text(StandIn(), "trace", symbol="login") == (
-        "1 step · fresh\nsrc/app.py:7 main | login(user, password)\nnotes: dynamic calls are not seen"
+        "1 caller\nsrc/app.py:7 main | login(user, password)\nnotes: dynamic calls are not seen"
     )
 
 

@@ -176,11 +176,18 @@ def manifest(**arguments: object) -> str:
     return tools.call(StandIn(), "tool_manifest", arguments).text  # ty: ignore[invalid-argument-type] - a stand-in
 
 
-def test_the_manifest_lists_every_tool_with_one_line() -> None:
-    lines = manifest().split("\n")
-    assert lines[0] == f"{len(tools.ALL)} tools"
-    assert len(lines) == 1 + len(tools.ALL)
-    assert any(line.startswith("read_file (also get_file) - Read a file") for line in lines)
+def test_the_manifest_names_every_tool_in_few_characters() -> None:
+    engine: Any = StandIn()
+    text = tools.call(engine, "list_tools", {}, Call(listed=frozenset({"read", "symbols"}))).text
+    head, listed, hidden, last = text.split("\n")
+    assert head.startswith(f"{len(tools.ALL)} tools, {len(tools.ALL) - 2} hidden")
+    assert listed == "listed: read, symbols"
+    assert {"read", "symbols", *hidden.removeprefix("hidden: ").split(", ")} == {tool.name for tool in tools.ALL}
+    assert last.startswith("next: ") and len(text) <= 1_500
+
+
+def test_the_manifest_says_what_each_tool_does_that_a_query_finds() -> None:
+    assert "read_file (also get_file) - Read a file" in manifest(query="range of lines of a file")
 
 
 @pytest.mark.parametrize(

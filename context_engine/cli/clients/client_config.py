@@ -137,7 +137,7 @@ def read_plugin_template() -> str:
 
 
 def write_config(config: ClientConfigFile, text: str | None, stamp: str) -> Path | None:
-    """Replace the text of a settings file; return the path of the backup, if there was a file. None deletes the file.
+    """Replace the text of a settings file; return the path of the backup, if one is needed. None deletes the file.
 
     Raises: WriteFailed, AccessFailed; the file is unchanged then.
     """
@@ -165,8 +165,19 @@ def write_config(config: ClientConfigFile, text: str | None, stamp: str) -> Path
         except OSError as error:
             problem = f"{config.path} cannot be backed up next to it: {error.strerror}"
             raise AccessFailed(problem, suggestion=step) from error
-    write_atomic(config.path, config.bom + text.encode("utf-8"))
+    written = config.bom + text.encode("utf-8")
+    write_atomic(config.path, written)
+    with suppress(OSError):  # the file is again what a backup has, so neither that one nor the newest is needed
+        if restored := [path for path in _list_backups(config.path) if path.read_bytes() == written]:
+            for path in filter(None, (*restored, backup)):
+                path.unlink()
+            return None
     return backup
+
+
+def _list_backups(path: Path) -> list[Path]:
+    """Return the backups of a settings file, the newest first."""
+    return sorted(path.parent.glob(f"{glob.escape(path.name)}{BACKUP}*"), reverse=True)
 
 
 # -- removing ---------------------------------------------------------------------------------------------------------
@@ -204,13 +215,12 @@ def find_text_before(config: ClientConfigFile, add: Callable[[str], str], *, def
             return before != config.text and add(before) == config.text
         return False
 
-    path = config.path
-    for backup in sorted(path.parent.glob(f"{glob.escape(path.name)}{BACKUP}*"), reverse=True)[:BACKUPS_MAX]:
+    for backup in _list_backups(config.path)[:BACKUPS_MAX]:
         with suppress(ContextEngineError):
             before = read_config(backup).text
             if adds_only(before):
                 return before
-    if adds_only("") and not path.is_symlink():
+    if adds_only("") and not config.path.is_symlink():
         return None
     return default
 
