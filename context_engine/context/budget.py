@@ -26,6 +26,8 @@ PRICE_POWER = 0.75
 """Long places cost less than their length: with 1.0 small fragments win, with 0 the longest (evals/places)."""
 PART_WORTH = 0.75
 """Worth of the lines of a place that have the most of the question (evals/places: flat from 0.6 to 0.8)."""
+PART_LINES_MIN = 5
+"""Fewer lines of a place say less than its heading."""
 PLACE_TOKENS_MIN = 60
 """A budget shows no more places than one for each so many tokens."""
 SNIPPET_TOKENS = 24
@@ -177,19 +179,13 @@ class SnippetPacker:
             if option.file in self.shown or not option.is_addition:
                 self.select(option.file, option.span)
 
-    def select_lines(self, lines: Iterable[LineSpan | None]) -> None:
-        """Select a line of each file of which nothing is shown, best file first, while there is room."""
-        for file, line in enumerate(lines):
-            if line and file not in self.shown:
-                self.select(file, line)
-
     def fill(self, options: Iterable[SnippetOption]) -> None:
         """Select parts of places that do not fit, from their best lines on, while there is room for a frame."""
         for option in options:
             if self.room < self.frame:
                 return
             if not option.is_addition and not self.includes(option.file, option.span):
-                self._select_from_best(option)
+                self._select_from_best(option, PART_LINES_MIN)
 
     def select(self, file: int, span: LineSpan, *, label: float = 0) -> bool:
         """Show lines and a label, which has a price of its own; return False if they do not fit or add nothing."""
@@ -199,8 +195,10 @@ class SnippetPacker:
         self._show(file, span, price)
         return True
 
-    def select_beginning(self, file: int, span: LineSpan, *, label: float = 0, least: int = 0) -> int:
-        """Show the lines that fit, at least `least`; return the last one, 0 if nothing fits."""
+    def select_beginning(
+        self, file: int, span: LineSpan, *, label: float = 0, least: int = 0, shortest: int = 1
+    ) -> int:
+        """Show the lines that fit, at least `least`; return the last one, 0 if fewer than `shortest` fit."""
         price, shown = self.prices[file], self.shown.get(file, ())
         left = self.room - self._price_around(file, span) - label
         stop = span.first
@@ -209,7 +207,7 @@ class SnippetPacker:
             if left < 0 and stop >= span.first + least:
                 break
             stop += 1
-        if stop == span.first:
+        if stop - span.first < min(shortest, span.lines):
             return 0
         part = LineSpan(span.first, stop - 1)
         self._show(file, part, self._price(file, part, label))
@@ -219,9 +217,9 @@ class SnippetPacker:
         """Return whether all lines of a span are shown."""
         return self.shown.get(file, set()).issuperset(range(span.first, span.last + 1))
 
-    def _select_from_best(self, option: SnippetOption) -> None:
-        span = option.span
-        self.select_beginning(option.file, LineSpan(max(option.best_line, span.first), span.last))
+    def _select_from_best(self, option: SnippetOption, shortest: int = 1) -> None:
+        span = LineSpan(max(option.best_line, option.span.first), option.span.last)
+        self.select_beginning(option.file, span, shortest=shortest)
 
     def _show(self, file: int, span: LineSpan, price: float) -> None:
         self.selected.append(SelectedLines(file, span, price))

@@ -16,6 +16,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.context.budget import (
+    PART_LINES_MIN,
     PART_WORTH,
     PLACE_TOKENS_MIN,
     FilePrice,
@@ -59,8 +60,10 @@ if TYPE_CHECKING:
 
 EXTRAS_SHARE = 0.1
 """Share of the budget for everything but code: a question about code is answered by code."""
-LINES_SHARE = 0.1
-"""Share of the budget that is kept for files of which one line is shown."""
+WEAK_TOKENS = 400
+"""Of an answer that is probably about something else: its best place, or a part of it."""
+CHANCE_SHARE = 0.05
+"""Places with a smaller share of the chance of the best one are left out."""
 FILE_TOKENS = 30
 """Price of naming a file, without its path and summary."""
 ROW_TOKENS = 14
@@ -196,29 +199,26 @@ def build_bundle(
     extras = list(_list_extras(opened, workspace, team, request))
     builder = _BundleBuilder(found, opened, team, tuple(unreadable), request.shown)
     room = -excess(builder.build(()))
+    if found.best.is_weak:
+        room, extras = min(room, WEAK_TOKENS), []
     prices = [_price_file(file) for file in opened]
     stems = extract_stems(request.text)
     options = order_by_value(_list_options(opened, prices, room, stems), prices)
-    lines = [_find_telling_line(file, stems) if file.places else None for file in opened]
 
     def build(room: float) -> Bundle:
-        return builder.build(_select_entries(options, lines, prices, extras, room))
+        return builder.build(_select_entries(options, prices, extras, room))
 
     def exceed(bundle: Bundle) -> int:  # the room of places that were shown before stays empty: the next matter less
         return excess(bundle) + sum(place.tokens for place in bundle.shown_before)
 
     if fitting := fit_budget(build, exceed, room):
         return fitting
-    entries = _select_entries(options, lines, prices, extras, room)
+    entries = _select_entries(options, prices, extras, room)
     return builder.build(entries[: count_beginning(len(entries), lambda n: excess(builder.build(entries[:n])) <= 0)])
 
 
 def _select_entries(
-    options: Sequence[SnippetOption],
-    lines: Sequence[LineSpan | None],
-    prices: Sequence[FilePrice],
-    extras: Sequence[_Extra],
-    room: float,
+    options: Sequence[SnippetOption], prices: Sequence[FilePrice], extras: Sequence[_Extra], room: float
 ) -> list[_Entry]:
     """Return what to show, the most important first: the best place, the extras, the other places."""
     packer = SnippetPacker(prices, room)
@@ -226,11 +226,6 @@ def _select_entries(
     first_count = len(packer.selected)
     chosen_extras = _fit_extras(extras, min(packer.room, int(room * EXTRAS_SHARE)))
     packer.room -= sum(extra.price for extra in chosen_extras)
-    kept = min(packer.room, int(room * LINES_SHARE))
-    packer.room -= kept
-    packer.select_best(options)
-    packer.room += kept
-    packer.select_lines(lines)
     packer.select_best(options)
     packer.fill(options)
     return [*packer.selected[:first_count], *chosen_extras, *packer.selected[first_count:]]
@@ -267,8 +262,9 @@ def _open_file(file: FoundFile, workspace: Workspace, request: BundleRequest) ->
     more = f" and {len(names) - SYMBOLS_NAMED} more" if len(names) > SYMBOLS_NAMED else ""
     imported = outline.imports if TaskText(request.text).is_task else ()  # a question edits nothing
     places = []
-    for place in file.spots:  # within the file of today; a single line gets some lines around it
-        span = place.span if place.text else place.span.expand(CONTEXT_LINES)
+    for place in file.spots:  # within the file of today; a short one gets some lines around it
+        is_short = not place.text or place.span.lines < PART_LINES_MIN
+        span = place.span.expand(CONTEXT_LINES) if is_short else place.span
         written = [number for number in range(span.first, span.last + 1) if lines.get(number, "").strip()]
         if written:
             places.append(place._replace(span=LineSpan(written[0], written[-1])))
@@ -303,7 +299,7 @@ def _list_options(
 ) -> Iterator[SnippetOption]:
     """Yield the places that the room could be for, their best parts, symbols around them if not too long, imports."""
     ranked = sorted((place.chance for file in opened for place in file.places), reverse=True)
-    least = ranked[: max(1, room // PLACE_TOKENS_MIN)][-1] if ranked else 0.0
+    least = max(ranked[: max(1, room // PLACE_TOKENS_MIN)][-1], CHANCE_SHARE * ranked[0]) if ranked else 0.0
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
         likely = [place for place in file.places if place.chance >= least]
         for rank, place in enumerate(likely):
@@ -336,16 +332,6 @@ def find_best_lines(span: LineSpan, lines: Mapping[int, str], stems: Sequence[st
     equal = next((n for n, value in enumerate(values[first:]) if value != values[first]), len(values) - first)
     first += span.first + max(0, equal - 1 - LINES_BEFORE)
     return LineSpan(first, first + count - 1)
-
-
-def _find_telling_line(file: _OpenedFile, stems: Sequence[str]) -> LineSpan:
-    """Return the line of the best place that has the most of the question; without any, the first that defines."""
-    span = file.places[0].span
-    best = find_best_lines(span, file.lines, stems, 1)
-    starts = [symbol.span.first for symbol in file.symbols if span.first <= symbol.span.first <= span.last]
-    if starts and not any(score_lines(file.lines[best.first], stems)):
-        return LineSpan(min(starts), min(starts))
-    return best
 
 
 class _Extra(NamedTuple):

@@ -71,7 +71,7 @@ def get_context(
     engine: "Engine",
     call: Call,
     query: Annotated[str, TextArg("Task or question.", 3, QUESTION_CHARS_MAX)],
-    token_budget: Annotated[int, IntegerArg("Reply size in tokens, from 500.", 500, 100_000)] = 8_000,
+    token_budget: Annotated[int, IntegerArg("Reply size in tokens.", 500, 100_000)] = 8_000,
     *,
     limit: Annotated[int, IntegerArg("Maximum files.", 1, 20), "max_files"] = 10,
     include_related: Annotated[bool, BooleanArg("Tests, imports, what changes together.")] = True,
@@ -285,7 +285,8 @@ def _file_row(file: "BundledFile") -> dict[str, Any]:
 
 def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
     """Render the bundle as Markdown."""
-    parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}", *note_lines(_notes(bundle))]
+    notes, head = note_lines(_notes(bundle)), f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}"
+    parts = [*notes, head] if bundle.warnings else [head, *notes]
     parts += map(_file_section, bundle.files)
     remembered = []
     for one in bundle.remembered:
