@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import typer
@@ -64,7 +65,7 @@ QUERIES: Mapping[str, ToolCommand] = {
         tool="symbols",
         words=("name",),
         options={"kind": "", "path": "", **LIMIT},
-        show=show_reply,
+        show=partial(show_reply, in_columns=True),
         nothing="looked up",
     ),
     "trace": ToolCommand(
@@ -73,7 +74,7 @@ QUERIES: Mapping[str, ToolCommand] = {
         own={"target": _argument(str, ..., "A symbol, or the path of a file.")},
         defaults={"relation": "callers", "limit": 100},
         prepare=queries.find_target,
-        show=show_reply,
+        show=partial(show_reply, in_columns=True),
         nothing="followed",
     ),
     "why": ToolCommand(tool="explain", words=("target",), show=views.show_explanation, shows_json=True),

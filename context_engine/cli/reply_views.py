@@ -15,6 +15,9 @@ from context_engine.cli.screens import Part, Screen, one_line
 from context_engine.cli.tool_commands import ShownReply, call_for_text, exit_code_of
 from context_engine.text import escape_controls, format_count, make_slugs, short_id
 
+LINE_NUMBER_CHARS = 5
+"""What Rich puts around the number of a line."""
+TAB_CHARS = 4
 ROWS_MAX = 200
 """The largest --limit of a list."""
 STATUS_STYLES = {
@@ -94,7 +97,7 @@ def show_hits(shown: ShownReply) -> int:
     else:
         for number, hit in enumerate(hits):
             if is_text:
-                _show_hit(hit, screen, is_first=not number, why=values["why"])
+                _show_hit(hit, screen, query, is_first=not number, why=values["why"])
                 continue
             # as editors read it: `path:line:text`, or `path:line:column:text`
             line, text = tools.find_best_line(hit, query)
@@ -114,7 +117,7 @@ def show_hits(shown: ShownReply) -> int:
     return exit_code_of(row)
 
 
-def _show_hit(hit: Mapping[str, Any], screen: Screen, *, is_first: bool, why: bool) -> None:
+def _show_hit(hit: Mapping[str, Any], screen: Screen, query: str, *, is_first: bool, why: bool) -> None:
     """Show a line `path:first-last  symbol`, and the code below it; a file that is only named has no code."""
     has_code = "why" in hit or "score" not in hit
     if has_code and not is_first:
@@ -133,8 +136,14 @@ def _show_hit(hit: Mapping[str, Any], screen: Screen, *, is_first: bool, why: bo
         return
     from rich.syntax import Syntax
 
-    language, first = Syntax.guess_lexer(hit["path"]), int(hit["lines"].partition("-")[0])
-    screen.out.render(Syntax(text, language, line_numbers=True, start_line=first, theme="ansi_dark", word_wrap=False))
+    language, (first, last) = Syntax.guess_lexer(hit["path"]), (hit["lines"].partition("-")[::2])
+    room = screen.out.width - len(last or first) - LINE_NUMBER_CHARS
+    lines = [line if len(line) <= room else f"{line[: room - 1]}…" for line in text.expandtabs(TAB_CHARS).split("\n")]
+    code = Syntax("\n".join(lines), language, line_numbers=True, start_line=int(first), theme="ansi_dark")
+    for number, line in enumerate(lines, 1):
+        for found in tools.find_matches(line, query):
+            code.stylize_range("bold red", (number, found.start()), (number, found.end()))
+    screen.out.render(code)
 
 
 def show_explanation(shown: ShownReply) -> int:

@@ -33,9 +33,15 @@ class SafeConsole(Console):
         escaped = [escape_controls(value) if isinstance(value, str) else value for value in objects]
         super().print(*escaped, **options)
 
-    def print_parts(self, parts: Sequence[tuple[str, str]]) -> None:
-        """Print texts with their styles on one line."""
-        self.print(Text.assemble(*parts))
+    def print_parts(self, parts: Sequence[tuple[str, str]], *, wraps: bool) -> None:
+        """Print texts with their styles: wrapped at words, or on one line that is cut at the width of a terminal."""
+        is_cut = self.is_terminal and not wraps
+        self.print(
+            Text.assemble(*parts),
+            soft_wrap=not self.is_terminal,
+            no_wrap=is_cut,
+            overflow="ellipsis" if is_cut else "fold",
+        )
 
     def print_table(self, head: Sequence[str], rows: Sequence[Sequence[tuple[str, str]]]) -> None:
         """Print a table; its first column is never wrapped."""

@@ -69,6 +69,11 @@ class Output:
         """Whether this is a terminal, or is to be treated as one."""
         return self.console is not None and self.console.is_terminal
 
+    @property
+    def width(self) -> int:
+        """The columns of the terminal."""
+        return self.console.width if self.console else 0
+
     def write(self, text: str, end: str = "\n") -> None:
         """Write a text as it is, except for control characters."""
         stream: Any = sys.stderr if self._is_stderr else sys.stdout
@@ -78,12 +83,12 @@ class Output:
             stream.write(text + end)
 
     def show(self, *parts: Part) -> None:
-        """Write one line, made of parts."""
+        """Write one line, made of parts: results cut at the width of a terminal, messages wrapped at words."""
         safe = [_split_part(part) for part in parts]
         if self._is_stderr and sys.stdout:
             sys.stdout.flush()  # what was written before it stands above it
         if self.console:
-            self.console.print_parts(safe)
+            self.console.print_parts(safe, wraps=self._is_stderr)
         else:
             self.write("".join(text for text, _ in safe))
 

@@ -8,11 +8,13 @@ person; `--json` prints the reply that an agent gets. `command_table` has the co
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, Signature
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 Values = Mapping[str, Any]
 """The words and options of a command line, by the names of their parameters."""
+COLUMN_MAX = 44
+"""Width of a column of places; a longer place pushes what follows it."""
+_PLACE = re.compile(r"(?P<place> *[^\s:|]*:\d+(?:-\d+)?)(?: (?P<what>.*?))?(?P<code> \| .*)?")
 LISTS = ("results", "definitions", "steps", "plans", "memories")
 """The fields of replies that list what was found: if one is empty, nothing was."""
 
@@ -68,19 +73,22 @@ class ShownReply:
         return self.place.screen
 
 
-def show_reply(shown: ShownReply) -> int:
+def show_reply(shown: ShownReply, *, in_columns: bool = False) -> int:
     """Print the text of a tool as an agent gets it; return 1 if it lists nothing, or says what is missing.
 
-    On a terminal the places at the beginnings of its lines are colored.
+    On a terminal the places at the beginnings of its lines are colored; a reply without code of its own may be shown
+    in columns.
     """
     out, end = shown.screen.out, shown.text.rstrip("\n").rpartition("\n")[2]
-    for line in shown.text.split("\n"):
-        path, _, rest = line.partition(":")
-        span, blank, what = rest.partition(" ")
-        if out.is_terminal and span.replace("-", "").isdigit():
-            out.show((path, "bold cyan"), ":", (span, "green"), f"{blank}{what}")
-        else:
+    rows = [_PLACE.fullmatch(line) for line in shown.text.split("\n")] if out.is_terminal else []
+    width = min(COLUMN_MAX, max((len(row["place"]) for row in rows if row and in_columns), default=0))
+    for line, row in zip_longest(shown.text.split("\n"), rows):
+        if row is None:
             out.write(line)
+            continue
+        path, _, span = row["place"].rpartition(":")
+        gap = " " * max(1, width + 2 - len(row["place"]))
+        out.show((path, "bold cyan"), ":", (span, "green"), f"{gap}{row['what'] or ''}", (row["code"] or "", "dim"))
     return NOTHING_FOUND if shown.text.startswith("0 ") or end.startswith(("not found: ", "not read: ")) else 0
 
 

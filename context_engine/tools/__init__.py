@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from context_engine.tools.index_tools import format_explanation
     from context_engine.tools.memory_tools import render_rules_page
     from context_engine.tools.plan_tools import approval_row
-    from context_engine.tools.reply import count_fitting, reply_size
+    from context_engine.tools.reply import count_fitting, find_matches, reply_size
     from context_engine.tools.review_tools import parse_review_options
     from context_engine.tools.search_tools import find_best_line, search_code
     from context_engine.tools.structured_replies import read_object

@@ -52,7 +52,7 @@ def read(
     call: Call,
     items: Annotated[
         tuple[str, ...],
-        TextListArg("path, path:10-40, path#Symbol, folder or question.", most=FILES_MAX),
+        TextListArg("path, path:10-40, path#Symbol, folder, question.", most=FILES_MAX),
         *("paths", "path", "file_path"),
     ],
     token_budget: Annotated[int, IntegerArg("Reply size in tokens.", 1, 100_000, clamp=True), "max_tokens"] = 8_000,

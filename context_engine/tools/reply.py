@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, NamedTuple
@@ -327,6 +327,16 @@ def clip_line(line: str, chars_max: int, query: str = "") -> str:
     lowered = line.lower()
     at = min((found for stem in _stems(query) if (found := lowered.find(stem)) >= 0), default=0)
     return shorten_line(line, at, chars_max)
+
+
+def find_matches(line: str, query: str) -> Iterator[re.Match[str]]:
+    """Yield the words of a line that begin like words of the query.
+
+    >>> [found[0] for found in find_matches("def renewed(cert): cat(is_a)", "where is a cert renewed")]
+    ['renewed', 'cert']
+    """
+    stems = [re.escape(stem) for stem in _stems(query) if len(stem) >= STEM_CHARS_MIN]
+    return re.finditer(rf"(?i)(?:{'|'.join(stems)})[^\W_]*", line) if stems else iter(())
 
 
 @lru_cache(16)

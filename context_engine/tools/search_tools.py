@@ -92,7 +92,7 @@ def search_code(
     query: Annotated[str, TextArg("Question, issue, trace, words or symbol.", 1, QUESTION_CHARS_MAX)],
     limit: Annotated[int, IntegerArg("Maximum files.", 1, 50), "top_k"] = 10,
     include: Annotated[tuple[str, ...], TextListArg("Only files like src/**, *.py."), "include_paths"] = (),
-    exclude: Annotated[tuple[str, ...], TextListArg("Files to leave out."), "exclude_paths"] = (),
+    exclude: Annotated[tuple[str, ...], TextListArg("Not these files."), "exclude_paths"] = (),
     token_budget: Annotated[
         int, IntegerArg("Reply size in tokens; default 1300.", 0, ENDLESS, clamp=True), "max_tokens"
     ] = 0,

@@ -46,11 +46,11 @@ def symbols(
     call: Call,
     name: Annotated[str, TextArg("Name, Class.method or glob."), "symbol"] = "",
     relation: Annotated[str, ChoiceArg("impact: all that a change affects, with tests.", RELATIONS)] = "definition",
-    path: Annotated[str, TextArg("Only this file or folder; required for outline, imports, importers.")] = "",
+    path: Annotated[str, TextArg("Only this file or folder; needed for outline, imports, importers.")] = "",
     limit: Annotated[int, IntegerArg("Maximum rows.", 1, 200, clamp=True)] = 20,
     *,
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
-    depth: Annotated[int, IntegerArg("Levels; default 1, or 3 for impact.", 0, 4, clamp=True)] = 0,
+    depth: Annotated[int, IntegerArg("Levels; default 1, for impact 3.", 0, 4, clamp=True)] = 0,
     possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
 ) -> Reply:
     """Find where a symbol is defined, its callers, callees and references, or what a file defines and imports.
@@ -112,7 +112,7 @@ def trace(
     symbol: Annotated[str, TextArg("Function, class or method, best qualified.")] = "",
     path: Annotated[str, TextArg("A file, for its imports or importers.")] = "",
     direction: Annotated[str, ChoiceArg("What to follow.", DIRECTIONS)] = "callers",
-    depth: Annotated[int, IntegerArg("Levels; default 1, or 3 for impact.", 0, 4)] = 0,
+    depth: Annotated[int, IntegerArg("Levels; default 1, for impact 3.", 0, 4)] = 0,
     possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
 ) -> Reply:
     """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
@@ -167,7 +167,9 @@ def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
     steps = [f"ask for one of the {noun}s above"] * traced.truncated
     steps += ["a search for the name lists uses whose receiver is unknown"] * bool(hidden)
     return Listing(
-        head=join_headline(format_count(len(traced.edges), noun), name_unless_fresh(traced.freshness)),
+        head=join_headline(
+            "the first " * traced.truncated + format_count(len(traced.edges), noun), name_unless_fresh(traced.freshness)
+        ),
         fields={"freshness": traced.freshness} | ({"truncated": True} if traced.truncated else {}),
         name="steps",
         lines=_step_lines(traced),

@@ -39,7 +39,7 @@ def search_text(
     call: Call,
     query: Annotated[str, TextArg("Text to find.")] = "",
     path: Annotated[str, TextArg("Folder or file.")] = "",
-    regex: Annotated[bool, BooleanArg("query is a regex (no look-around).")] = False,
+    regex: Annotated[bool, BooleanArg("query is a regex, no look-around.")] = False,
     include: Annotated[tuple[str, ...], TextListArg("Only files like src/**, *.py."), "includes"] = (),
     context: Annotated[int, IntegerArg("Lines around.", 0, 20, clamp=True)] = 0,
     limit: Annotated[int, IntegerArg("Maximum lines.", 1, 1_000, clamp=True)] = 50,
