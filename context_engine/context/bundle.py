@@ -60,10 +60,9 @@ if TYPE_CHECKING:
 
 EXTRAS_SHARE = 0.1
 """Share of the budget for everything but code: a question about code is answered by code."""
-WEAK_TOKENS = 400
-"""Of an answer that is probably about something else: its best place, or a part of it."""
-CHANCE_SHARE = 0.05
-"""Places with a smaller share of the chance of the best one are left out."""
+CHANCE_SHARE = 0.02
+"""Places with a smaller share of the chance of the best one are left out: of 8,000 tokens 950 fewer are used, and 0.839
+of the hunks are shown instead of 0.851 (evals/places, 60 tasks of 20 repositories)."""
 FILE_TOKENS = 30
 """Price of naming a file, without its path and summary."""
 ROW_TOKENS = 14
@@ -199,8 +198,6 @@ def build_bundle(
     extras = list(_list_extras(opened, workspace, team, request))
     builder = _BundleBuilder(found, opened, team, tuple(unreadable), request.shown)
     room = -excess(builder.build(()))
-    if found.best.is_weak:
-        room, extras = min(room, WEAK_TOKENS), []
     prices = [_price_file(file) for file in opened]
     stems = extract_stems(request.text)
     options = order_by_value(_list_options(opened, prices, room, stems), prices)
