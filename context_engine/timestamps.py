@@ -41,15 +41,6 @@ def format_timestamp(at: float) -> str:
     )
 
 
-def format_utc(at: float) -> str:
-    """Format a moment as text, to the second.
-
-    >>> format_utc(0.5)
-    '1970-01-01T00:00:00Z'
-    """
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def parse_timestamp(text: str) -> float | None:
     """Return the moment of a text: a day means its start, a missing zone means UTC. None when it is not a moment."""
     try:

@@ -228,7 +228,7 @@ def watcher(case: DoctorContext) -> Iterator[CheckResult]:
 
 
 def clients(case: DoctorContext) -> Iterator[CheckResult]:
-    """Yield a result for each client that is installed or named."""
+    """Yield a result for each client that has our entry, cannot be read, or is named."""
     for client in map(client_table.find_client, case.clients) if case.clients else client_table.ALL:
         known = client_config.list_config_states(case.machine, case.root, (client,))
         results = [_check_entry(state) for state in known if state.problem or state.entry is not None]
@@ -236,8 +236,6 @@ def clients(case: DoctorContext) -> Iterator[CheckResult]:
         step = f"ctx setup {client.name}"
         if not results and case.clients:
             yield problem(client.name, f"ctx is not set up in {client.title}", step)
-        elif not results and client_config.is_installed(client, case.machine):
-            yield ok(client.name, f"{client.title} is installed, and ctx is not set up in it", step)
 
 
 def hooks(case: DoctorContext) -> Iterator[CheckResult]:

@@ -20,7 +20,6 @@ EARLY_S = 8.0
 EARLY_WAIT_S = 120.0
 """The longest wait for the files of a question, on a slow machine."""
 LOOK_EVERY_S = 0.05
-RATE_AFTER_S = 0.1
 PLAIN_EVERY_S = 1.0
 """Without a terminal, a line of progress is printed for each tenth of the work, and not more often than this."""
 
@@ -129,7 +128,7 @@ class _ProgressDisplay:
         self.screen = process_screen()
         self._unit = unit
         self._bar: Any = None
-        self._last_s = self._began_s = time.monotonic()
+        self._last_s = time.monotonic()
         self._stage = ""
         self._tenths = 0
 
@@ -138,9 +137,9 @@ class _ProgressDisplay:
             from rich import progress as rich
 
             columns = (rich.TextColumn("{task.description:>9}"), rich.BarColumn(), rich.MofNCompleteColumn())
-            more = (rich.TextColumn("{task.fields[rate]}"), rich.TimeElapsedColumn())
-            self._bar = rich.Progress(*columns, *more, console=self.screen.err.console, transient=True)
-            self._task = self._bar.add_task("scanning", total=None, rate="")
+            elapsed = rich.TimeElapsedColumn()
+            self._bar = rich.Progress(*columns, elapsed, console=self.screen.err.console, transient=True)
+            self._task = self._bar.add_task("scanning", total=None)
             self._bar.start()
         return self
 
@@ -152,26 +151,12 @@ class _ProgressDisplay:
         """Show a step; called from the thread that does the work."""
         now_s = time.monotonic()
         if step.stage != self._stage:
-            self._stage, self._began_s, self._tenths = step.stage, now_s, 0
-        rate = format_rate(step.done, now_s - self._began_s, self._unit)
+            self._stage, self._tenths = step.stage, 0
         if self._bar:
-            total = step.total or None
-            self._bar.update(self._task, description=step.stage, completed=step.done, total=total, rate=rate)
+            self._bar.update(self._task, description=step.stage, completed=step.done, total=step.total or None)
         elif not self.screen.is_quiet and (tenths := 10 * step.done // max(1, step.total)) > self._tenths:
             self._tenths = tenths
             if now_s - self._last_s < PLAIN_EVERY_S:
                 return
             self._last_s = now_s
-            share = f"{step.stage}: {step.done:,} of {step.total:,} {self._unit}"
-            print(", ".join(filter(None, (share, rate))), file=sys.stderr, flush=True)
-
-
-def format_rate(done: int, seconds: float, unit: str) -> str:
-    """Format how fast work goes; empty in the first tenth of a second, which says nothing.
-
-    >>> format_rate(1_200, 2.0, "files"), format_rate(9, 0.05, "files")
-    ('600 files/s', '')
-    """
-    if seconds < RATE_AFTER_S or not done:
-        return ""
-    return f"{int(done / seconds):,} {unit}/s"
+            print(f"{step.stage}: {step.done:,} of {step.total:,} {self._unit}", file=sys.stderr, flush=True)

@@ -32,20 +32,6 @@ ENDED = frozenset({"completed", "failed", "stalled"})
 """In these statuses nothing changes any more unless a step is reopened."""
 
 
-def describe_rest(shown: int, total: int, limit_max: int) -> str:
-    """Describe what a list left out, and the option that shows more of it.
-
-    >>> describe_rest(10, 45, 200), describe_rest(10, 4_000, 50), describe_rest(50, 4_000, 50)
-    ('35 more: -n 45', '3,990 more: -n 50 shows the first 50', '3,950 more')
-    """
-    left_out = f"{total - shown:,} more"
-    if shown >= limit_max:
-        return left_out
-    if total > limit_max:
-        return f"{left_out}: -n {limit_max} shows the first {limit_max}"
-    return f"{left_out}: -n {total}"
-
-
 def show_rows(shown: ShownReply) -> int:
     """Show a line for each field of a reply, and the settings that are ignored."""
     for what, step in shown.engine.settings.notes():
@@ -104,11 +90,8 @@ def show_hits(shown: ShownReply) -> int:
             column = f"{len(text) - len(text.lstrip()) + 1}:" if values["format"] == "vimgrep" else ""
             screen.out.show((hit["file"], "cyan"), ":", (str(line), "green"), f":{column}", text.rstrip())
     if not hits:
-        reason = row.get("reason", "")
         tags = f" Tags that exist: {', '.join(row['near_tags'])}." if row.get("near_tags") else ""
-        is_empty = reason.startswith("the index is empty")
-        step = "Is this the right folder?" if is_empty else "Try other words, or ctx symbol."
-        screen.warn("nothing found", f"{name_commands(reason)}.{tags} {step}")
+        screen.warn("nothing found", name_commands(f"{row.get('reason', '')}.{tags} {row['next']}"))
         return exit_code_of(row)
     if row.get("vectors"):
         screen.warn("vectors", row["vectors"])
@@ -131,13 +114,14 @@ def _show_hit(hit: Mapping[str, Any], screen: Screen, query: str, *, is_first: b
     if not has_code:
         return
     text = escape_controls(hit["content"])
-    if not screen.out.is_terminal:
+    console = screen.out.console
+    if console is None or not console.is_terminal:
         screen.out.write(text)
         return
     from rich.syntax import Syntax
 
     language, (first, last) = Syntax.guess_lexer(hit["path"]), (hit["lines"].partition("-")[::2])
-    room = screen.out.width - len(last or first) - LINE_NUMBER_CHARS
+    room = console.width - len(last or first) - LINE_NUMBER_CHARS
     lines = [line if len(line) <= room else f"{line[: room - 1]}…" for line in text.expandtabs(TAB_CHARS).split("\n")]
     code = Syntax("\n".join(lines), language, line_numbers=True, start_line=int(first), theme="ansi_dark")
     for number, line in enumerate(lines, 1):
@@ -220,7 +204,7 @@ def _show_list(shown: ShownReply, name: str, head: tuple[str, ...], cells: list[
     if not row[name]:
         shown.screen.warn("nothing found", name_commands(row.get("next", "")) or hint)
     elif len(row[name]) < row["total"]:
-        shown.screen.note(describe_rest(len(row[name]), row["total"], ROWS_MAX))
+        shown.screen.note(f"{row['total'] - len(row[name]):,} more: -n {min(row['total'], ROWS_MAX)}")
     return exit_code_of(row)
 
 

@@ -13,8 +13,6 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import StringIO
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from context_engine.cli.global_options import QUIET
@@ -68,11 +66,6 @@ class Output:
     def is_terminal(self) -> bool:
         """Whether this is a terminal, or is to be treated as one."""
         return self.console is not None and self.console.is_terminal
-
-    @property
-    def width(self) -> int:
-        """The columns of the terminal."""
-        return self.console.width if self.console else 0
 
     def write(self, text: str, end: str = "\n") -> None:
         """Write a text as it is, except for control characters."""
@@ -166,19 +159,14 @@ class RecordedScreen(Screen):
 
     def __init__(self, terminals: Mapping[str, bool], env: Mapping[str, str]) -> None:
         """`terminals`: whether `out` and `err` of the client are terminals; `env`: its variables that Rich reads."""
-        self._written: list[tuple[str, str]] = []
-        records = {name: _Recorder(name, self._written) for name in ("out", "err")}
+        self.texts: list[tuple[str, str]] = []
+        """What was written, in order: the name of the output, "out" or "err", and the text."""
+        records = {name: _Recorder(name, self.texts) for name in ("out", "err")}
         out, err = (
             Output(env, is_stderr=name == "err", is_terminal=terminals.get(name) is True, record=record)
             for name, record in records.items()
         )
         super().__init__(out, err, env)
-
-    @property
-    def texts(self) -> list[tuple[str, str]]:
-        """What was written, in order: the name of the output, "out" or "err", and the text."""
-        runs = groupby(self._written, key=itemgetter(0))
-        return [(name, "".join(text for _, text in run)) for name, run in runs]
 
 
 class _Recorder(StringIO):

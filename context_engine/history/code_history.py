@@ -17,7 +17,7 @@ from context_engine.model import Commit
 from context_engine.repo import DiffReader, DiffRequest, Git, Root, is_sensitive
 from context_engine.secrets import redact_diff
 from context_engine.text import LineSpan, merge_spans
-from context_engine.timestamps import format_utc
+from context_engine.timestamps import format_timestamp
 
 # -- blame -------------------------------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ def _parse_porcelain(output: bytes) -> dict[int, LineOrigin]:
         if head := _HEAD.fullmatch(line):
             commit = head[1].decode()
         elif line.startswith(b"author-time "):
-            times[commit] = format_utc(int(line[12:]))
+            times[commit] = format_timestamp(int(line[12:]))
     written = parse_origins(output)
     return {number: (by, times[by]) for number, by in written.items() if by in times and by.strip("0")}
 

@@ -23,7 +23,7 @@ from context_engine.languages import OWN_FOLDER, Grammars, Languages
 from context_engine.model import IndexReport, Progress
 from context_engine.repo import Git, JointService, Root
 from context_engine.storage import workspace_id
-from context_engine.timestamps import format_utc
+from context_engine.timestamps import format_timestamp
 
 WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""
@@ -127,7 +127,7 @@ class IndexService(JointService):
         if self.joined:
             return min(index.indexed_at() for index in self.joined.values())
         walked_at = self.store.metadata("walked_at")
-        return format_utc(walked_at) if walked_at else ""
+        return format_timestamp(walked_at) if walked_at else ""
 
     def path_explainer(self) -> PathExplainer:
         """Return what explains why paths are in the index or not."""

@@ -17,7 +17,7 @@ from context_engine.repo.paths import Root
 from context_engine.repo.walker import Walk, walk
 from context_engine.secrets import RedactedDocument, RedactedDocuments, mark_searched
 from context_engine.text import LineSpan, count_lines
-from context_engine.timestamps import format_utc
+from context_engine.timestamps import format_timestamp
 
 READ_BYTES_MAX = 1_000_000
 """Larger files are read in parts (docs/tools.md)."""
@@ -92,7 +92,7 @@ class WorkspaceFiles(JointService):
             sha256=source.sha256.hex(),
             size_bytes=source.size,
             encoding=source.encoding,
-            modified_at=format_utc(source.mtime_ns / 1e9),
+            modified_at=format_timestamp(source.mtime_ns / 1e9),
         )
 
     def list_directory(

@@ -16,7 +16,7 @@ from context_engine.errors import HostError, InvalidArgument, NextStep, TooLarge
 from context_engine.model import Progress
 from context_engine.review import CATEGORIES, FAIL_ON, PRIORITIES, ReviewOptions, ReviewRequest
 from context_engine.text import DIFF_BYTES_MAX, compact_json, drop_empty
-from context_engine.timestamps import format_utc
+from context_engine.timestamps import format_timestamp
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,
@@ -311,7 +311,7 @@ def get_review_status(
         "session": drop_empty(
             pick_fields(session, "id status")
             | pick_fields(session.request, "commit base title author")
-            | {"created_at": format_utc(session.created_at), "updated_at": format_utc(session.updated_at)}
+            | {"created_at": format_timestamp(session.created_at), "updated_at": format_timestamp(session.updated_at)}
             | pick_fields(session, "error pause_reason")
         ),
         "progress": session.progress._asdict(),

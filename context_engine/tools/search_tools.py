@@ -472,7 +472,7 @@ def _explain_silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
     """Return why an answer is empty or weak, and what to do next; nothing if it has good hits."""
     if answer.hits:
         return drop_empty({"weak": answer.weakness, "vectors": answer.missing})
-    step = "Use other words, or a symbol with symbols; index_status shows what is skipped."
+    step = "Use other words, or the name of a symbol; index_status shows what is skipped."
     if "building" in answer.freshness:
         step = "Ask again in a moment; index_status shows the progress."
     elif answer.near_tags:
