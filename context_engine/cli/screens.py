@@ -79,7 +79,7 @@ class Output:
         """Write one line, made of parts: results cut at the width of a terminal, messages wrapped at words."""
         safe = [_split_part(part) for part in parts]
         if self._is_stderr and sys.stdout:
-            sys.stdout.flush()  # what was written before it stands above it
+            sys.stdout.flush()  # earlier results come first
         if self.console:
             self.console.print_parts(safe, wraps=self._is_stderr)
         else:
@@ -160,7 +160,7 @@ class RecordedScreen(Screen):
     def __init__(self, terminals: Mapping[str, bool], env: Mapping[str, str]) -> None:
         """`terminals`: whether `out` and `err` of the client are terminals; `env`: its variables that Rich reads."""
         self.texts: list[tuple[str, str]] = []
-        """What was written, in order: the name of the output, "out" or "err", and the text."""
+        """The written texts in their order, each after the name of its output, "out" or "err"."""
         records = {name: _Recorder(name, self.texts) for name in ("out", "err")}
         out, err = (
             Output(env, is_stderr=name == "err", is_terminal=terminals.get(name) is True, record=record)

@@ -76,8 +76,7 @@ class ShownReply:
 def show_reply(shown: ShownReply, *, in_columns: bool = False) -> int:
     """Print the text of a tool as an agent gets it; return 1 if it lists nothing, or says what is missing.
 
-    On a terminal the places at the beginnings of its lines are colored; a reply without code of its own may be shown
-    in columns.
+    On a terminal the places at the beginnings of its lines are colored; a reply without code may be shown in columns.
     """
     out, end = shown.screen.out, shown.text.rstrip("\n").rpartition("\n")[2]
     rows = [_PLACE.fullmatch(line) for line in shown.text.split("\n")] if out.is_terminal else []

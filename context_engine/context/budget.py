@@ -179,13 +179,13 @@ class SnippetPacker:
             if option.file in self.shown or not option.is_addition:
                 self.select(option.file, option.span)
 
-    def fill(self, options: Iterable[SnippetOption]) -> None:
+    def fill(self, options: Iterable[SnippetOption], *, shortest: int = 1) -> None:
         """Select parts of places that do not fit, from their best lines on, while there is room for a frame."""
         for option in options:
             if self.room < self.frame:
                 return
             if not option.is_addition and not self.includes(option.file, option.span):
-                self._select_from_best(option, PART_LINES_MIN)
+                self._select_from_best(option, shortest)
 
     def select(self, file: int, span: LineSpan, *, label: float = 0) -> bool:
         """Show lines and a label, which has a price of its own; return False if they do not fit or add nothing."""
@@ -207,7 +207,7 @@ class SnippetPacker:
             if left < 0 and stop >= span.first + least:
                 break
             stop += 1
-        if stop - span.first < min(shortest, span.lines):
+        if stop - span.first < max(1, min(shortest, span.lines)):
             return 0
         part = LineSpan(span.first, stop - 1)
         self._show(file, part, self._price(file, part, label))

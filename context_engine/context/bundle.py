@@ -61,8 +61,10 @@ if TYPE_CHECKING:
 EXTRAS_SHARE = 0.1
 """Share of the budget for everything but code: a question about code is answered by code."""
 CHANCE_SHARE = 0.02
-"""Places with a smaller share of the chance of the best one are left out: of 8,000 tokens 950 fewer are used, and 0.839
-of the hunks are shown instead of 0.851 (evals/places, 60 tasks of 20 repositories)."""
+"""Places with a smaller share of the chance of the best one are left out: of 8,000 tokens 940 fewer are used, and 0.833
+of the hunks are shown instead of 0.850 (evals/places, 60 tasks of 20 repositories)."""
+PLACES_KEPT = 3
+"""So many places are not left out, however much better the best one is."""
 FILE_TOKENS = 30
 """Price of naming a file, without its path and summary."""
 ROW_TOKENS = 14
@@ -224,7 +226,7 @@ def _select_entries(
     chosen_extras = _fit_extras(extras, min(packer.room, int(room * EXTRAS_SHARE)))
     packer.room -= sum(extra.price for extra in chosen_extras)
     packer.select_best(options)
-    packer.fill(options)
+    packer.fill(options, shortest=PART_LINES_MIN)
     return [*packer.selected[:first_count], *chosen_extras, *packer.selected[first_count:]]
 
 
@@ -296,10 +298,12 @@ def _list_options(
 ) -> Iterator[SnippetOption]:
     """Yield the places that the room could be for, their best parts, symbols around them if not too long, imports."""
     ranked = sorted((place.chance for file in opened for place in file.places), reverse=True)
-    least = max(ranked[: max(1, room // PLACE_TOKENS_MIN)][-1], CHANCE_SHARE * ranked[0]) if ranked else 0.0
+    likely = [chance for chance in ranked if chance >= CHANCE_SHARE * ranked[0]]
+    most = min(max(1, room // PLACE_TOKENS_MIN), max(PLACES_KEPT, len(likely)))
+    least = ranked[:most][-1] if ranked else 0.0
     for number, (file, price) in enumerate(zip(opened, prices, strict=True)):
-        likely = [place for place in file.places if place.chance >= least]
-        for rank, place in enumerate(likely):
+        shown = [place for place in file.places if place.chance >= least]
+        for rank, place in enumerate(shown):
             part = find_best_lines(place.span, file.lines, stems, PART_LINES)
             yield SnippetOption(number, place.span, place.chance, rank == 0, part.first)
             if place.span.lines > PART_LINES:
@@ -308,7 +312,7 @@ def _list_options(
             is_there = wide.first in file.lines and wide.last in file.lines
             if wide != place.span and is_there and price.price_span(wide) <= room * WIDER_SHARE:
                 yield SnippetOption(number, wide, place.chance * WIDER_WORTH)
-        if likely and file.imports:  # a file is edited if any of its places is
+        if shown and file.imports:  # a file is edited if any of its places is
             edited = 1 - prod(1 - place.chance for place in file.places)
             yield SnippetOption(number, file.imports[0], edited * IMPORTS_WORTH, is_addition=True)
 

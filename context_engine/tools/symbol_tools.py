@@ -35,7 +35,7 @@ DIRECTIONS: "tuple[Direction, ...]" = (
     *("imports", "importers", "impact", "unused"),
 )
 NOUNS = {"hierarchy": "relative", "impact": "affected definition", "unused": "unused definition"}
-"""What is found in directions that are not the plural of it."""
+"""The names of found rows, for directions that are not their plural."""
 RELATIONS = ("definition", *DIRECTIONS, "outline")
 OF_FILES = ("imports", "importers", "outline", "unused")
 

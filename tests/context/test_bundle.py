@@ -84,20 +84,24 @@ def test_a_small_budget_is_spent_on_the_lines_of_the_question_in_several_places(
     assert [file.snippets[0].span.lines for file in large.files] == [31] * 5
 
 
-def test_a_bundle_ends_where_places_are_much_less_likely_and_shows_no_scraps(tmp_path: Path) -> None:
+def test_a_bundle_shows_no_scraps_and_ends_after_places_that_are_much_less_likely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filler = "".join(f"    gauge_{n} = read_gauge({n})\n" for n in range(14))
     files = {
-        f"plant/{name}.py": f"def run_{name}(tank):\n{filler}    drain_overflow(tank, '{name}')\n    return tank\n"
-        for name in ("north", "south", "east", "west", "harbor", "canal", "dock")
+        f"plant/{name}.py": f"def run_{name}(tank):\n{filler}" + f"    drain_overflow(tank, '{name}')\n" * number
+        for number, name in enumerate(("north", "south", "east", "west", "harbor", "canal", "dock"), 1)
     }
     question = "where is the overflow of a tank drained"
     with indexed(tree(tmp_path / "w", files)) as engine:
-        for budget in (700, 1_000, 1_300, 8_000):
+        for budget in range(600, 1_800, 40):
             found = made(engine, question, tokens_max=budget, with_related=False)
             assert min(part.span.lines for file in found.files for part in file.snippets) >= 5
-        named = made(engine, f"{question} run_north", with_related=False, relevance_min=0)
-    assert len(found.files) == 7
-    assert [file.path for file in named.files] == ["plant/north.py"]
+        everything = made(engine, question, with_related=False)
+        monkeypatch.setattr("context_engine.context.bundle.CHANCE_SHARE", 1.0)
+        likely = made(engine, question, with_related=False)
+    assert len(everything.files) == 7
+    assert len(likely.files) == 3
 
 
 @given(

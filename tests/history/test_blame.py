@@ -15,8 +15,8 @@ from tests.support.trees import commit, git, repository
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     repository(tmp_path)
-    commit(tmp_path, "change", {"a.py": "one\ntwo\n"}, date="2026-01-01T00:00:00Z")
-    commit(tmp_path, "change", {"a.py": "one\nTWO\n\tauthor-time 1\n"}, date="2026-02-01T00:00:00Z")
+    commit(tmp_path, "change", {"a.py": "one\ntwo\n"}, date="2026-01-01T00:00:00.000Z")
+    commit(tmp_path, "change", {"a.py": "one\nTWO\n\tauthor-time 1\n"}, date="2026-02-01T00:00:00.000Z")
     return tmp_path
 
 
@@ -24,9 +24,9 @@ def test_each_line_has_the_commit_and_the_moment_it_was_written_in(root: Path) -
     blame = Blame(Git(root))
     first, second = git(root, "rev-list", "--reverse", "HEAD").split()
     assert [blame("a.py", line) for line in (1, 2, 3, 4)] == [
-        (first, "2026-01-01T00:00:00Z"),
-        (second, "2026-02-01T00:00:00Z"),
-        (second, "2026-02-01T00:00:00Z"),
+        (first, "2026-01-01T00:00:00.000Z"),
+        (second, "2026-02-01T00:00:00.000Z"),
+        (second, "2026-02-01T00:00:00.000Z"),
         None,
     ]
 

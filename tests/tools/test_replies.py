@@ -64,7 +64,7 @@ def test_an_empty_answer_says_why_and_what_next() -> None:
     reply = told(StandIn(hits=()), "codebase_retrieval", query="q")
     assert reply["results"] == []
     assert reply["reason"] == "no match"
-    assert "symbols" in reply["next"]
+    assert "the name of a symbol" in reply["next"]
 
 
 SHORT_FUNCTIONS = """func open() {

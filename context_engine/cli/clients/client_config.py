@@ -167,7 +167,7 @@ def write_config(config: ClientConfigFile, text: str | None, stamp: str) -> Path
             raise AccessFailed(problem, suggestion=step) from error
     written = config.bom + text.encode("utf-8")
     write_atomic(config.path, written)
-    with suppress(OSError):  # the file is again what a backup has, so neither that one nor the newest is needed
+    with suppress(OSError):  # the file equals a backup again: neither that one nor the newest is needed
         if restored := [path for path in _list_backups(config.path) if path.read_bytes() == written]:
             for path in filter(None, (*restored, backup)):
                 path.unlink()
