@@ -164,7 +164,7 @@ def goals_picture(text: str) -> str:
 
 
 def lines_picture(text: str) -> str:
-    """The share of the changed hunks that each system shows, over the budget of tokens."""
+    """The share of the changed hunks that each system shows, by the number of tokens read."""
     systems = shares(text)
     if not systems:
         raise SystemExit(f"{FIGURES} has no table of systems under {SHOWN!r}")
@@ -186,15 +186,18 @@ def lines_picture(text: str) -> str:
         f'<text class="quiet" x="{x(budget)}" y="{floor + 20}" text-anchor="middle">{budget:,}</text>'
         for budget in budgets
     ]
+    drawn.append(
+        f'<text class="quiet" x="{(left + right) / 2}" y="{floor + 40}" text-anchor="middle">tokens read</text>'
+    )
     labels = spread([y(line[-1][1]) + 4 for line in systems.values()])
     for order, (name, line) in enumerate(systems.items()):
         corners = " ".join(f"{x(budget)},{y(share)}" for budget, share in line)
         drawn.append(f'<polyline class="of{order}" points="{corners}"/>')
         drawn += [f'<circle class="of{order}" cx="{x(budget)}" cy="{y(share)}" r="3.5"/>' for budget, share in line]
         drawn.append(f'<text class="of{order}" x="{right + 12}" y="{labels[order]}">{escape(name)}</text>')
-    about = "Share of the hunks that real commits changed, found from the commit message alone, over the tokens read."
+    about = "How much of the code that a real commit changed each tool finds, given only the commit message."
     said = "; ".join(f"{name}: {line[-1][1]:.0%} within {line[-1][0]:,} tokens" for name, line in systems.items())
-    return _page(floor + 40, "Expected code found within a budget of tokens", about, said, drawn)
+    return _page(floor + 58, "Changed code found, by tokens read", about, said, drawn)
 
 
 SHARES_HEIGHT = 230
