@@ -20,11 +20,18 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / "build" / "site-environment"
 PACKAGES = ("mkdocs-material>=9.7,<10",)
+UNSEARCHED = ("benchmarks.md", "decisions/")
+"""Long pages about measuring and building: they would come before the guides in the results of most searches."""
 _LINK = re.compile(r"\]\((\.\./[^)#\s]*)(#[^)\s]*)?\)")
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
-    """Return the text of a page with links that work on the site. Raises: FileNotFoundError."""
+    """Return the text of a page with links that work on the site. Raises: FileNotFoundError.
+
+    The search leaves out the pages in `UNSEARCHED`.
+    """
+    if page.file.src_uri.startswith(UNSEARCHED):
+        page.meta["search"] = {"exclude": True}
     docs = Path(config["docs_dir"])
     folder = docs / Path(page.file.src_uri).parent
 

@@ -162,7 +162,7 @@ def setup(
     read_only: Annotated[bool, typer.Option("--read-only", help="Serve only tools that do not write.")] = False,
     all_installed: Annotated[bool, typer.Option("--all", help="Set up every client that is installed.")] = False,
     yes: Yes = False,
-    hooks: Annotated[bool, typer.Option("--hooks", help="Add the hooks that give context unasked, too.")] = False,
+    hooks: Annotated[bool, typer.Option("--hooks", help="Also add the hooks that add code to each prompt.")] = False,
     guidance: Annotated[bool, typer.Option("--guidance", help="Add a section to CLAUDE.md or AGENTS.md.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help="Let hooks quote this project to your agents.")] = False,
     as_json: AsJson = False,

@@ -46,7 +46,7 @@ def status(as_json: AsJson = False) -> None:
 
 @app.command()
 def stop(as_json: AsJson = False) -> None:
-    """End the daemons of this user, of all versions. Clients continue without one, and the next command starts one."""
+    """Stop all daemons of this user, of any version. Clients continue without one, and the next command starts one."""
     stopped = [row["pid"] for row in _ask_all("stop")]
     until = time.monotonic() + ANSWER_S
     while {row["pid"] for row in _ask_all("status")}.intersection(stopped) and time.monotonic() < until:
@@ -56,7 +56,7 @@ def stop(as_json: AsJson = False) -> None:
 
 @app.command()
 def run(
-    background: Annotated[bool, typer.Option("--background", help="Leave the terminal; clients start it so.")] = False,
+    background: Annotated[bool, typer.Option("--background", help="Detach from the terminal, as clients do.")] = False,
 ) -> None:
     """Run the daemon in this process until it is stopped or idle. Clients start it by themselves; you rarely do."""
     raise typer.Exit(run_daemon(background=background))

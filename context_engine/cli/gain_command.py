@@ -23,7 +23,7 @@ HEAD = ("last call", "client", "workspace", "calls", "failed", "characters", "to
 
 def gain(
     root: Root = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="Most sessions, newest first.")] = 10,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=500, help="Maximum sessions, newest first.")] = 10,
     as_json: AsJson = False,
     delete: Annotated[bool, typer.Option("--delete", help="Delete all counts.")] = False,
 ) -> None:

@@ -27,8 +27,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 HIDDEN = ("hook",)
 GLOBAL_OPTIONS = (
     ("-C DIR", "Run in this folder, as git does."),
-    ("-q, -v", "Say less (results and errors only), or more."),
-    ("--color WHEN", "auto, always or never; NO_COLOR and FORCE_COLOR count, too."),
+    ("-q, -v", "Quieter (results and errors only) or more verbose output."),
+    ("--color WHEN", "auto, always or never; NO_COLOR and FORCE_COLOR are respected."),
     ("--json", "Print JSON, where a command prints data."),
 )
 VALUE_NAMES = {

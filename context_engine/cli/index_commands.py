@@ -32,7 +32,7 @@ def index(
         bool, typer.Option("--force", help="Rebuild everything; searches use the old index meanwhile.")
     ] = False,
     embed: Annotated[
-        bool, typer.Option("--embed", help="Make the missing vectors of the chosen provider, too.")
+        bool, typer.Option("--embed", help="Also create missing vectors with the chosen provider.")
     ] = False,
     store: Annotated[
         str, typer.Option("--store", metavar="URL", help="Database of the team, for this run; default: CTX_STORE_URL.")

@@ -33,7 +33,7 @@ RULES_CHARS_MAX = 100_000
 FILES_SHOWN = 8
 
 plan_app = command_group("plan", "List, create, read and approve plans, and follow their progress.")
-memory_app = command_group("memory", "Read and write what the team knows.")
+memory_app = command_group("memory", "Manage team memories.")
 
 
 # -- how people name plans and memories -------------------------------------------------------------------------------
