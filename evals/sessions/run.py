@@ -202,7 +202,10 @@ def open_place(name: str, setup: str, scratch: Path, root: Path, url: str) -> Pl
         shutil.rmtree(home, ignore_errors=True)
         time.sleep(0.2)
     copy_home(prepare_home(name, setup, scratch / "homes", root), home, url, scratch / "cache")
-    return Place(home, root, CLIENTS[name].agent.env(url))
+    place = Place(home, root, CLIENTS[name].agent.env(url))
+    if setup == "hooks":
+        place.run(str(ctx()), "setup", "--trust")
+    return place
 
 
 # -- running ----------------------------------------------------------------------------------------------------------
