@@ -265,6 +265,7 @@ ASKED_OF_COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 def test_no_command_starts_a_program_of_the_repository(tmp_path: Path, tried: Callable[..., None]) -> None:
     commands = [*ALL, *ASKED_OF_COMMANDS]
     tried(len(commands))

@@ -56,6 +56,7 @@ FIRES = {
 """What a git without any protection starts, with the command that does it: the control of every test over these traps."""
 
 
+@pytest.mark.slow
 def test_the_traps_fire_in_plain_git_a_plain_shell_and_a_plain_python(
     tmp_path: Path, tried: Callable[..., None]
 ) -> None:
