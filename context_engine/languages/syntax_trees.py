@@ -146,7 +146,7 @@ def _only_inside(parts: tuple[tuple[str, ...], ...], data: bytes) -> bytes:
     kept, taken = bytearray(data.translate(_BLANKS)), bytearray(len(data))
     for part in parts:
         opens, closes = (compile_pattern(pattern, "s", of_bytes=True) for pattern in (*part, "", "")[:2])
-        before, after = (text.encode() for text in (*part[2:], "", "")[:2])
+        before, after = (text.encode("utf-8", "replace") for text in (*part[2:], "", "")[:2])
         at = 0
         while at <= len(data) and (begin := opens.search(data, at)):
             at = max(begin.end(), at + 1)

@@ -182,7 +182,8 @@ PREFIXES = frozenset({"a/ b/", "c/ i/", "i/ w/", "c/ w/", "o/ w/", "1/ 2/", "i/ 
 """Prefixes of the old and new name: git's own, those of diff.mnemonicPrefix, of --no-index, and of a reversed diff."""
 NOWHERE = "/dev/null"
 
-_HUNK_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+# a line with a larger number would fill the memory with blank ones before it
+_HUNK_HEADER = re.compile(r"@@ -(\d{1,7})(?:,(\d{1,7}))? \+(\d{1,7})(?:,(\d{1,7}))? @@")
 _BINARY = re.compile(r"(?:Binary files (?=.* differ\Z)(.+) and (.+) differ|Binary file (.+) has changed)")
 _SUBMODULE_LOG = re.compile(r"Submodule (.+?) (?:([0-9a-f]{7,})\.{2,3}([0-9a-f]{7,})|contains )")
 _INDEX = re.compile(r"index ([0-9a-f]+)\.\.([0-9a-f]+)(?: (\d{6}))?")

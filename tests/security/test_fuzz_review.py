@@ -41,6 +41,7 @@ DIFFS = [
     ),
     'diff --git "a/\\303\\244 b" "b/x y"\nsimilarity index 90%\nrename from a\nrename to b\nBinary files a and b differ\n',
     'diff --git "\ud800a/x" "b/x"\nBinary files a and b differ\n',
+    "--- a/x\n+++ b/x\n@@ -1 +999999999999 @@\n-a\n+b\n",
     "diff --git a/s b/s\nnew file mode 160000\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+Subproject commit 0123456\n",
     "Submodule s 0123456..89abcde:\n  > x\ndiff --cc a\n@@@ -1,1 -1,1 +1,2 @@@\n--- a\n",
 ]
