@@ -120,7 +120,7 @@ class IndexBuilder:
         with self._store.writer(rebuild=force or (not under and self._lacks_vectors())) as writer:
             seen = self._walk(under)
             run.check()
-            present = _sizes_and_times(seen)
+            present = seen.files()
             before = writer.count_files()
             changes = self._find_changes(present, writer, under)
             unfinished = writer.is_unfinished
@@ -151,9 +151,7 @@ class IndexBuilder:
         Raises: StorageBusy, DiskFull.
         """
         with self._store.writer(wait_s=2.0) as writer:
-            seen = _sizes_and_times(
-                walk(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._git.excludes_file())
-            )
+            seen = self._walk(*paths).files()
             changes = compare_files(writer.states(paths), seen, writer.skipped_states(paths))
             if changes.is_empty:
                 return False
@@ -180,14 +178,13 @@ class IndexBuilder:
 
     def find_stale_files(self) -> tuple[frozenset[str], int]:
         """Return the files that differ from the index by name, size or time, and how many there are; none is opened."""
-        seen = _sizes_and_times(self._walk())
-        changes = compare_files(self._store.files(), seen, self._store.skipped_states())
-        return frozenset((*changes.added, *changes.suspect, *changes.removed)), len(seen)
+        seen = self._walk("").entries
+        return frozenset(str(path) for path, *_ in self._store.file_stamps().symmetric_difference(seen)), len(seen)
 
     # -- the steps --
 
-    def _walk(self, under: str = "") -> Walk:
-        return walk(self._root, [under], bytes_max=self._bytes_max, excludes_file=self._git.excludes_file())
+    def _walk(self, *paths: str) -> Walk:
+        return walk(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._git.excludes_file())
 
     def _find_changes(self, seen: Mapping[str, tuple[int, int]], writer: EmbeddedWriter, under: str) -> IndexChanges:
         if not under:
@@ -353,11 +350,6 @@ class _BuildRun:
             raise Cancelled(
                 "indexing was cancelled", next_steps=NextStep("index_workspace", "to continue; nothing is lost")
             )
-
-
-def _sizes_and_times(seen: Walk) -> dict[str, tuple[int, int]]:
-    """Map path to (size, mtime_ns), with plain strings that can be sent to another process."""
-    return {str(path): (size, mtime_ns) for path, size, mtime_ns in seen.entries}
 
 
 def _walk_metadata(seen: Walk) -> dict[str, str | float]:

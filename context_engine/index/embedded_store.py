@@ -145,9 +145,11 @@ class EmbeddedStore:
         with self._lock:
             return self._ask(lambda reader: reader.skipped_files()) or []
 
-    def skipped_states(self) -> dict[str, tuple[int, int]]:
-        """Return (size, mtime_ns) of files that were skipped for their content, by path."""
-        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped_files()}
+    def file_stamps(self) -> set[tuple[str, int, int]]:
+        """Return (path, size, mtime_ns) of each file that was indexed, or skipped for its content."""
+        sql = "SELECT path, size, mtime_ns FROM file UNION ALL SELECT path, size, mtime_ns FROM skipped"
+        with self._lock:
+            return self._ask(lambda reader: set(reader.rows(sql))) or set()
 
     def disk_bytes(self) -> int:
         """Return the bytes of all its files on this machine, while others create and delete some."""

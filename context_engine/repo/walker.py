@@ -96,8 +96,8 @@ class Walk:
     is_settled: bool = False
 
     def files(self) -> dict[str, tuple[int, int]]:
-        """Return path -> (size, mtime_ns): the manifest that `scan` takes."""
-        return {path: (size, mtime_ns) for path, size, mtime_ns in self.entries}
+        """Return path -> (size, mtime_ns) with plain strings: the manifest that `scan` takes."""
+        return {str(path): (size, mtime_ns) for path, size, mtime_ns in self.entries}
 
 
 def walk(
@@ -244,7 +244,7 @@ class _Walker:
 
     def result(self) -> Walk:
         """Return what was found, in order."""
-        self._files.sort()
+        self._files.sort(key=itemgetter(0))
         paths, sizes, times = zip(*self._files, strict=True) if self._files else ((), (), ())
         return Walk(
             entries=tuple(map(WalkedFile, listed_all(paths), sizes, times)),
@@ -389,7 +389,7 @@ class _Walker:
         """Sort the entries of one folder into files, folders and skipped. The hot loop of the walk."""
         prefix = f"{folder.rel}/" if folder.rel else ""
         view = stack.at(folder.rel)
-        of_files, of_folders = stack.names
+        tables = stack.names if view.simple else None
         private = plain_name(folder.rel.rpartition("/")[2]) in SENSITIVE_PAIRS
         by_name, skipped = self._by_name, self._skipped
         folders: list[tuple[str, _Entry, bool]] = []
@@ -397,10 +397,7 @@ class _Walker:
             if name in NEVER:
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
-            if view.simple:
-                value = of_folders[name] if is_folder else of_files[name]
-            else:
-                value = view.value(name, is_folder)
+            value = tables[is_folder][name] if tables else view.value(name, is_folder)
             if value & 1:
                 skipped.append((prefix + name, "ignored", stack.words(value)))
             elif (verdict := by_name[name]) and not (is_folder and verdict[0] == "binary"):
