@@ -18,7 +18,7 @@ from posixpath import basename, splitext
 from context_engine.edit import edit_errors
 from context_engine.edit.apply import Editor, EditResult
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import FileEdit, check_labels, delete_file, edit_file, refuse_labels, write_file
+from context_engine.edit.file_edit import FileEdit, check_secrets, delete_file, edit_file, refuse_labels, write_file
 from context_engine.edit.model import AnyEdit, Edit
 from context_engine.edit.module_rename import ModuleRenamer
 from context_engine.edit.patch import EditPlan, plan
@@ -34,7 +34,6 @@ from context_engine.model import TextQuery
 from context_engine.references import SymbolService
 from context_engine.repo import FileLister, WorkspaceFiles, walk
 from context_engine.search import AccessKind, FileUsage, TextScanner
-from context_engine.secrets import count_labels
 from context_engine.storage import STATE_FOLDER
 
 
@@ -52,16 +51,17 @@ def plan_file(
     Raises: as `edit.patch.plan` and `symbol_edits.resolve_symbols`; InvalidEdit for the label of a masked secret.
     """
     quoting = resolve_symbols(data, path, edits, languages, grammars)
-    if count_labels("\n".join(edit.target + edit.before + edit.after + edit.replacement for edit in quoting)):
-        file = content_of(data).text
+    file = content_of(data).text
 
-        def check(_: int, edit: Edit) -> None:
-            quoted = count_labels(edit.target + edit.before + edit.after)
-            refuse_labels([label for label in quoted if label not in file])
-            check_labels(edit.target, edit.replacement, file, are_text=labels_are_text)
+    def check(_: int, edit: Edit) -> None:
+        refuse_labels("\n".join([edit.target, edit.before, edit.after]), file)
+        refuse_labels("" if labels_are_text else edit.replacement, file)
 
-        edit_errors.for_each_edit(quoting, check)
-    return plan(data, quoting)
+    edit_errors.for_each_edit(quoting, check)
+    planned = plan(data, quoting)
+    written = "\n".join(edit.replacement for edit in quoting)
+    check_secrets(path, file, content_of(planned.data).text, written=written, patches=planned.patches)
+    return planned
 
 
 # -- edit service ------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class EditService(Editor):
     def change_parts(
         self, path: str, edits: Sequence[AnyEdit], *, expected_hash: str = "", labels_are_text: bool = False
     ) -> FileEdit:
-        """Prepare some edits of a file. `labels_are_text`: see `check_labels`."""
+        """Prepare some edits of a file. `labels_are_text`: see `plan_file`."""
 
         def plan(data: bytes) -> EditPlan:
             return plan_file(data, path, edits, self._languages, self._grammars, labels_are_text=labels_are_text)

@@ -17,10 +17,12 @@ from hashlib import sha256
 from context_engine.edit.delta import Delta, apply_delta, make_delta, relocate_delta, reverse_delta
 from context_engine.edit.file_content import content_of
 from context_engine.edit.journal import Op
+from context_engine.edit.model import Patch
 from context_engine.edit.patch import EditPlan
 from context_engine.errors import BugError, InvalidArgument, InvalidEdit, StaleFile, StorageCorrupt
 from context_engine.repo import encode_as
-from context_engine.secrets import count_labels, redact_file
+from context_engine.secrets import count_labels, find_redactions
+from context_engine.text import decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ def edit_file(path: str, plan: Callable[[bytes], EditPlan], *, expected_hash: st
 
 def replan(path: str, data: bytes, planned: EditPlan) -> FileEdit:
     """Change a file of these bytes as it was planned for them, and for no others."""
+    check_secrets(path, planned.content.text, content_of(planned.data).text, patches=planned.patches)
 
     def plan(now: bytes | None) -> EditPlan:
         if now != data:
@@ -66,16 +69,17 @@ def write_file(
 ) -> FileEdit:
     """Give a new or existing file this text. An existing one keeps its encoding, its byte order mark and line ends.
 
-    `labels_are_text`: see `check_labels`.
+    `labels_are_text`: labels of redacted secrets are meant as written.
     """
 
     def plan(old: bytes | None) -> EditPlan:
         if old is not None and not overwrite:
             raise _exists_already(path, "Edit it with edit_file, or allow overwriting.")
-        if count_labels(text):
-            before = content_of(old or b"").text
-            check_labels(before, text, before, are_text=labels_are_text)
-        return replace_whole(encode_as(path, text, old))
+        data, before = encode_as(path, text, old), decode(old or b"").text
+        if not labels_are_text:
+            refuse_labels(text, before)
+        check_secrets(path, before, text, written=text)
+        return replace_whole(data)
 
     return FileEdit(path, plan, expected_hash, creates=True)
 
@@ -153,10 +157,10 @@ def _apply_delta(delta: Delta, data: bytes) -> bytes | None:
         return None
 
 
-# -- labels of secrets -------------------------------------------------------------------------------------------------
+# -- what replies hide -------------------------------------------------------------------------------------------------
 
-# Replies show labels in the place of secrets. An edit that contained such a label would overwrite the secret with it,
-# so it is refused.
+# Replies show labels in the place of secrets. An edit that copies such a label would overwrite the secret with it, and
+# one that cuts through a secret would change what its author never saw; both are refused.
 
 AROUND_SECRETS = (
     "Leave the line with the secret out: edit the lines around it, and let the user change the secret."
@@ -164,20 +168,31 @@ AROUND_SECRETS = (
 )
 
 
-def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> None:
-    """Refuse a text with labels of masked secrets that the one it replaces does not have. Raises: InvalidEdit.
+def refuse_labels(text: str, file: str) -> None:
+    """Refuse a text with labels of redacted secrets that are not the text of the file. Raises: InvalidEdit."""
+    for label in count_labels(text):
+        if label not in file:
+            raise _overwrites(label)
 
-    A label that the file contains as text may be written again, and any label where the caller says that they
-    `are_text`; but never one that replies show for a secret of this file.
+
+def check_secrets(path: str, old: str, new: str, *, written: str = "", patches: Sequence[Patch] = ()) -> None:
+    """Refuse a change that loses a secret of a file without its author having meant to. Raises: InvalidEdit.
+
+    A secret may go with the lines that hold it. It may not become a label that is `written`, and it goes as a whole:
+    no line of a key alone, no part of a value that one of the `patches` cuts.
     """
-    if added := count_labels(new) - count_labels(old):
-        masks = count_labels(redact_file(file)) - count_labels(file)
-        refuse_labels([label for label in added if label in masks or not (are_text or label in file)])
-
-
-def refuse_labels(labels: Sequence[str]) -> None:
-    """Refuse these labels, if there are any. Raises: InvalidEdit."""
-    if labels:
-        raise InvalidEdit(
-            f"{labels[0]} is shown in replies for a secret, and would overwrite it", suggestion=AROUND_SECRETS
+    for redaction in find_redactions(old, path):
+        values = [(old[start:stop], start, stop) for start, stop in redaction.parts]
+        lost = [new.count(value) < old.count(value) for value, _, _ in values]
+        is_cut = any(
+            (patch.start < stop and patch.stop > start) and (patch.start > start or patch.stop < stop)
+            for (_, start, stop), is_lost in zip(values, lost, strict=True)
+            for patch in patches
+            if is_lost
         )
+        if any(lost) and (is_cut or not all(lost) or count_labels(written)):
+            raise _overwrites(redaction.replacement)
+
+
+def _overwrites(label: str) -> InvalidEdit:
+    return InvalidEdit(f"{label} is shown in replies for a secret, and would overwrite it", suggestion=AROUND_SECRETS)

@@ -317,6 +317,11 @@ class RedactedDocument:
         return [span for span in moved if span.start < stop and span.stop > start]
 
 
+def find_redactions(text: str, path: str = "") -> list[Redaction]:
+    """Return what replies hide of the text of a file, in order."""
+    return _replace_secrets(text, OF_FILES, path)[1]
+
+
 def redact_file(text: str, path: str = "") -> str:
     """Return the redacted text of a file; lines keep their numbers."""
     return RedactedDocument.of(text.encode("utf-8", "replace"), path).text
@@ -375,8 +380,7 @@ def find_hidden_spans(data: bytes, path: str = "") -> tuple[HiddenSpan, ...]:
         text, encoding = data.decode("latin-1"), "latin-1"
     hidden: list[HiddenSpan] = []
     chars_done = bytes_done = 0
-    _, redactions = _replace_secrets(text, OF_FILES, path)
-    for number, redaction in enumerate(redactions):
+    for number, redaction in enumerate(find_redactions(text, path)):
         for start, stop in redaction.parts:
             first = bytes_done + len(text[chars_done:start].encode(encoding))
             chars_done, bytes_done = stop, first + len(text[start:stop].encode(encoding))

@@ -7,12 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.edit.edit_service import plan_file
-from context_engine.edit.file_edit import check_labels, write_file
-from context_engine.edit.model import AnyEdit, Edit, SymbolEdit
+from context_engine.edit.file_edit import check_secrets, refuse_labels, replan, write_file
+from context_engine.edit.model import AnyEdit, Edit, LineEdit, SymbolEdit
+from context_engine.edit.patch import plan
 from context_engine.errors import CallError, InvalidEdit, MultipleMatches, NoMatch
 from context_engine.secrets import count_labels, redact
 from context_engine.secrets.secret_rules import builtin_rules
+from context_engine.text import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
+from tests.support.secret_examples import drawn
 
 MASK = "[masked password]"
 
@@ -74,12 +77,37 @@ def test_a_label_that_the_file_holds_as_text_may_be_quoted_moved_and_written_aga
     assert became(f"shown as {MASK}, z\n", more) == f"shown as {MASK}, {MASK} {MASK}\n"
 
 
-def test_a_label_that_replies_show_for_a_secret_of_the_file_is_never_written() -> None:
-    secret = f"see {MASK}\nx\nurl = postgres://app:Tr0ub4dor@db/app\n"
-    with pytest.raises(InvalidEdit):
-        became(secret, Edit("x", MASK))
-    with pytest.raises(InvalidEdit):
-        became(secret, Edit("x", MASK), labels_are_text=True)
+ADDRESS = "postgres://app:Tr0ub4dor@db/app"
+
+
+def test_a_label_is_never_written_over_a_secret_even_where_the_file_holds_it_as_text_too() -> None:
+    secret = f"see {MASK}\nx\nurl = {ADDRESS}\n"
+    shown = redact(secret).text
+    for new in (shown, shown.replace("x\n", ""), shown.removeprefix(f"see {MASK}\n")):
+        for are_text in (False, True):
+            with pytest.raises(InvalidEdit, match="would overwrite it"):
+                write_file("a.txt", new, labels_are_text=are_text).plan(secret.encode())
+            with pytest.raises(InvalidEdit, match="would overwrite it"):
+                became(secret, LineEdit(LineSpan(1, 3), new), labels_are_text=are_text)
+    assert became(secret, Edit("x", MASK)) == f"see {MASK}\n{MASK}\nurl = {ADDRESS}\n"
+
+
+def test_a_secret_goes_with_its_lines_but_never_in_parts() -> None:
+    key = drawn("-----BEGIN PRIVATE KEY-----\n<b64>\n<b64>\n<b40>\n-----END PRIVATE KEY-----", "edit").text
+    file = f"a\n{key}\nurl = {ADDRESS}\n"
+    for first, last in ((4, 4), (4, 6), (3, 3), (5, 7)):
+        with pytest.raises(InvalidEdit, match="would overwrite it"):
+            became(file, LineEdit(LineSpan(first, last), ""))
+    with pytest.raises(InvalidEdit, match="would overwrite it"):
+        became(file, Edit("ub", "oo"))
+    with pytest.raises(InvalidEdit, match="would overwrite it"):
+        replan("a.txt", file.encode(), plan(file.encode(), [Edit("ub", "oo")]))
+    assert became(file, LineEdit(LineSpan(2, 7), "")) == "a\n"
+    assert (
+        became(file, LineEdit(LineSpan(7, 7), "url = env('URL')"), Edit("a\n", "b\n"))
+        == f"b\n{key}\nurl = env('URL')\n"
+    )
+    assert became(file, Edit("Tr0ub4dor", "new")) == file.replace("Tr0ub4dor", "new")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +125,7 @@ def test_an_invented_label_is_refused_unless_the_caller_says_that_it_is_text(lab
 def test_a_whole_file_may_hold_labels_that_it_held() -> None:
     change = write_file("a.md", f"{MASK}\n")
     assert change.plan(f"see {MASK}".encode()).data == f"{MASK}\n".encode()
-    for old in (None, b"", b"postgres://app:Tr0ub4dor@db/app\n"):
+    for old in (None, b"", f"{ADDRESS}\n".encode()):
         with pytest.raises(InvalidEdit):
             change.plan(old)
 
@@ -111,7 +139,6 @@ def test_every_kind_of_mask_is_known() -> None:
 
 @given(st.lists(st.sampled_from(["a", MASK, "[masked secret]", "\n"]), max_size=8))
 def test_the_same_labels_in_another_order_are_always_accepted(parts: list[str]) -> None:
-    shuffled = "".join(sorted(parts))
-    check_labels("".join(parts), shuffled, "")
-    with pytest.raises(InvalidEdit):
-        check_labels("".join(parts), f"{shuffled}[masked password]", "")
+    old, new = "".join(parts), "".join(sorted(parts))
+    refuse_labels(new, old)
+    check_secrets("a.py", old, new, written=new)
