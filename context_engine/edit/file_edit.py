@@ -21,7 +21,7 @@ from context_engine.edit.model import Patch
 from context_engine.edit.patch import EditPlan
 from context_engine.errors import BugError, InvalidArgument, InvalidEdit, StaleFile, StorageCorrupt
 from context_engine.repo import encode_as
-from context_engine.secrets import count_labels, find_redactions
+from context_engine.secrets import count_labels, redact
 from context_engine.text import decode
 
 
@@ -181,7 +181,7 @@ def check_secrets(path: str, old: str, new: str, *, written: str = "", patches: 
     A secret may go with the lines that hold it. It may not become a label that is `written`, and it goes as a whole:
     no line of a key alone, no part of a value that one of the `patches` cuts.
     """
-    for redaction in find_redactions(old, path):
+    for redaction in redact(old, path=path).redactions:
         values = [(old[start:stop], start, stop) for start, stop in redaction.parts]
         lost = [new.count(value) < old.count(value) for value, _, _ in values]
         is_cut = any(

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         RedactionOptions,
         collect_redactions,
         count_labels,
-        find_redactions,
         mark_searched,
         redact,
         redact_diff,

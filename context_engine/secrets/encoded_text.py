@@ -18,7 +18,7 @@ from itertools import accumulate
 ESCAPE = re.compile(
     rb"""
     %(?:25)?[2-7][0-9A-Fa-f]                                  # of an address, also twice
-  | \\{1,4}(?: u(?:00|\{(?:00)?)[2-7][0-9A-Fa-f]\}?            # of JSON and JavaScript
+  | \\\\{0,3}(?: u(?:00|\{(?:00)?)[2-7][0-9A-Fa-f]\}?            # of JSON and JavaScript
             | x[2-7][0-9A-Fa-f] )                             # of Python, C, PHP
   | &\#(?: [xX]0{0,4}[2-7][0-9A-Fa-f] | 0{0,4}[0-9]{2,3} );   # of HTML
     """,
@@ -106,9 +106,14 @@ def _sign(escape: bytes) -> bytes | None:
 
 
 RUN_CHARS_MIN = 40
-_LETTER, _OTHER = b"a", b" "
-_LONG = _LETTER * RUN_CHARS_MIN
-_KINDS = bytes(ord("a") if (chr(code).isalnum() and code < 128) or code in b"+/_-" else ord(" ") for code in range(256))
+_LONG = b"a" * RUN_CHARS_MIN
+_KINDS = bytes(
+    ord("a") if (chr(code).isalnum() and code < 128) or code in b"+/_-" else ord("." if code == ord(".") else " ")
+    for code in range(256)
+)
+_RUN_END = re.compile(rb"[^a]|\Z")
+DOTTED = b"a" * 23 + b".aaaaaa."
+"""A token with dots up to its last part, in the letters of `shape_of`."""
 BLOB = re.compile(rb"(?:[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_\-]){10,}")
 """Forty letters of base64 that contain text. Three of four letters then use half of the alphabet, so hashes do not
 match."""
@@ -118,20 +123,58 @@ UNREADABLE_SHARE_MAX = 0.05
 """The share of unreadable bytes in a blob: keys are text, hashes and pictures are not."""
 
 
-def long_runs(data: bytes) -> list[tuple[int, int]]:
+def shape_of(data: bytes) -> bytes:
+    """Return a text with `a` for each letter of base64, dots, and blanks: fixed shapes are found in it quickly."""
+    return data.translate(_KINDS)
+
+
+def find_shape(shape: bytes, sought: bytes) -> Iterator[int]:
+    """Yield where a shape begins."""
+    start = shape.find(sought)
+    while start >= 0:
+        yield start
+        start = shape.find(sought, start + 1)
+
+
+def long_runs(data: bytes, shape: bytes) -> list[tuple[int, int]]:
     """Return the spans of forty or more letters of base64, of which wrapped texts and lines of keys consist.
 
-    The text is translated into two letters, and runs of one of them are searched: twice as fast as any pattern.
+    Runs of one letter are searched in the shape of the text: twice as fast as any pattern.
     """
-    letters = data.translate(_KINDS)
-    runs, start = [], letters.find(_LONG)
+    runs, start = [], shape.find(_LONG)
     while start >= 0:
-        stop = letters.find(_OTHER, start + RUN_CHARS_MIN)
-        stop = stop if stop >= 0 else len(data)
+        end = _RUN_END.search(shape, start + RUN_CHARS_MIN)
+        stop = end.start() if end else len(data)
         padded = stop + (data[stop : stop + 2] == b"==") + data.startswith(b"=", stop)
         runs.append((start, padded))
-        start = letters.find(_LONG, stop)
+        start = shape.find(_LONG, stop)
     return runs
+
+
+PUBLIC_DATA = re.compile(
+    rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF|wOF[F2]|OTTO|\x00\x01\x00\x00\x00|\x00\x00[\x01\x02]\x00|II\*\x00|MM\x00\*|%PDF|PK\x03\x04"
+    rb"|\x1f\x8b\x08|\xfd7zXZ|BZh|7z\xbc\xaf|\x00asm|OggS|fLaC|ID3|....ftyp|<svg|<\?xml"  # files
+    rb"|-----BEGIN (?:CERT|PUBLIC)"
+    rb"|\x00\x00\x00.(?:ssh-|ecdsa-|sk-)|\x99..\x04"  # public keys of SSH and PGP
+    # DER: certificates, requests and public keys. Private ones begin with a version, or with the OID of a password.
+    rb"|\x30(?:[\x00-\x7f]|\x81.|\x82..)"
+    rb"(?:\x30(?:[\x00-\x7f]|\x81.|\x82..)(?:\x06(?!\x09\x2a\x86\x48\x86\xf7\x0d\x01[\x05\x0c])|\xa0\x03|\x02)|\x02[\x81\x82])",
+    re.DOTALL,
+)
+"""The first bytes of images, fonts, archives and public keys."""
+PUBLIC_CHARS = 40
+
+
+def is_public_data(value: bytes) -> bool:
+    """Return whether a value is an image, another kind of file or a public key in base64.
+
+    >>> is_public_data(b"iVBORw0KGgoAAAANSUhEUgAA"), is_public_data(b"MFkwEwYHKoZIzj0CAQYIKoZIzj0D")
+    (True, True)
+    >>> is_public_data(b"MIIEvQIBADANBgkqhkiG9w0BAQEF"), is_public_data(b"b3BlbnNzaC1rZXktdjEAAAAABG5v")
+    (False, False)
+    """
+    head = value[:PUBLIC_CHARS]
+    return PUBLIC_DATA.match(decode_value(head[: len(head) // 4 * 4].decode("latin-1"))) is not None
 
 
 def whole_blob(data: bytes, start: int, stop: int) -> tuple[int, int]:

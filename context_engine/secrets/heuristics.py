@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from functools import lru_cache
 from itertools import pairwise
 
 DISTINCT_MIN = 8
@@ -30,8 +31,8 @@ TEMPLATE = re.compile(
 )
 """A value that is inserted later."""
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-ENTROPY_BITS_MIN = 3.5
-"""Bits per character: random letters and digits have 3.9 and more at length 16, words joined by `_` about 3."""
+DIGEST = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})(?![0-9A-Za-z])")
+"""A checksum, which is often the key of a mapping or of a cache."""
 DIGITS_MIN = 2
 
 
@@ -45,21 +46,6 @@ def is_placeholder(value: str) -> bool:
     if len(set(lowered)) < DISTINCT_MIN or any(crosses in value for crosses in CROSSES):
         return True
     return any(word in lowered for word in PLACEHOLDERS)
-
-
-def is_random(value: str) -> bool:
-    """Return whether a value is random: digits among letters, and hardly a character twice.
-
-    >>> is_random("q8Zt2Lw0Xv5Rb7Nc"), is_random("user_token_header_v2")
-    (True, False)
-    >>> is_random("0b1e9c7e-3d5f-4a53-9f6e-2f4e4c1f9a11")
-    False
-    """
-    if sum(character.isdigit() for character in value) < DIGITS_MIN or value.isdigit():
-        return False
-    if is_placeholder(value) or UUID.fullmatch(value):
-        return False
-    return entropy(value) >= ENTROPY_BITS_MIN
 
 
 DRAWN_CHARS_MIN = 10
@@ -85,8 +71,9 @@ values exceeds the first limit."""
 FAMILIAR_PAIRS_MIN = 8
 
 
+@lru_cache(maxsize=64)  # several rules ask about one value
 def is_drawn(value: str) -> bool:
-    """Return whether a value looks random, by weaker signs than `is_random`, for places that mention secrets.
+    """Return whether a value looks random, for places that mention secrets.
 
     >>> is_drawn("9f86d081884c7d65"), is_drawn("kJhQwErTyUiOpAsDfGhJ")
     (True, True)
@@ -96,7 +83,7 @@ def is_drawn(value: str) -> bool:
     if len(value) < DRAWN_CHARS_MIN or is_placeholder(value) or is_template(value) or entropy(value) < DRAWN_BITS_MIN:
         return False
     pairs, familiar = familiar_pairs(value)
-    digits = sum(character.isdigit() for character in value)
+    digits = sum(map(str.isdigit, value))
     if digits < LONG_DIGITS_MIN and pairs >= FAMILIAR_PAIRS_MIN and familiar > FAMILIAR_MAX * pairs:
         return False
     is_unfamiliar = pairs >= PAIRS_MIN and familiar <= UNFAMILIAR_MAX * pairs
@@ -132,25 +119,16 @@ def familiar_pairs(value: str) -> tuple[int, int]:
     return len(pairs), sum(pair in FAMILIAR for pair in pairs)
 
 
+TURN = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z])(?=[a-z0-9])|(?<=[0-9])(?=[A-Za-z])")
+
+
 def turns(value: str) -> float:
     """Return the share of neighbors that change between small letters, capitals and digits.
 
     >>> turns("aB3d"), turns("word")
     (1.0, 0.0)
     """
-    kinds = [_kind(character) for character in value]
-    changes = sum(before != after for before, after in pairwise(kinds) if before and after)
-    return changes / max(1, len(value) - 1)
-
-
-def _kind(character: str) -> str:
-    if character.isdigit():
-        return "9"
-    if not character.isalpha():
-        return ""
-    if character.isupper():
-        return "A"
-    return "a"
+    return len(TURN.findall(value)) / max(1, len(value) - 1)
 
 
 CHOSEN_CHARS = range(6, 129)
@@ -184,6 +162,22 @@ def is_chosen(value: str) -> bool:
         any(character.isdigit() or character in SIGNS for character in value)
         or turns(value) >= TURNS_WITHOUT_DIGITS_MIN
     )
+
+
+VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
+
+
+def is_password_of(user: str, password: str) -> bool:
+    """Return whether a value next to a user name is a password, and not a word in the place of one.
+
+    >>> is_password_of("app", "Tr0ub4dor"), is_password_of("app", "12345")
+    (True, True)
+    >>> [is_password_of("app", value) for value in ("password", "app", "$PASSWORD", "MY_TOKEN", "%s")]
+    [False, False, False, False, False]
+    """
+    letters = re.sub(r"%[0-9A-Fa-f]{2}|[^a-z]", "", password.lower())
+    is_word = STAND_IN.fullmatch(letters) or VARIABLE.fullmatch(password) or "example" in letters
+    return not (password == user or is_word or len(set(password)) < 3 or is_template(password))
 
 
 LETTERS_OF_PASSWORD_MIN = 8

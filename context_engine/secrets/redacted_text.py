@@ -95,7 +95,7 @@ def redact(text: str, mode: Tier = "reply", *, path: str = "") -> RedactedText:
     `path` determines the kind of file. The result depends on no key, so it is the same on every machine.
     """
     shown, redactions = _replace_secrets(text, mode, path)
-    return RedactedText(shown, len(redactions))
+    return RedactedText(shown, len(redactions), tuple(redactions))
 
 
 def count_labels(text: str) -> Counter[str]:
@@ -317,11 +317,6 @@ class RedactedDocument:
         return [span for span in moved if span.start < stop and span.stop > start]
 
 
-def find_redactions(text: str, path: str = "") -> list[Redaction]:
-    """Return what replies hide of the text of a file, in order."""
-    return _replace_secrets(text, OF_FILES, path)[1]
-
-
 def redact_file(text: str, path: str = "") -> str:
     """Return the redacted text of a file; lines keep their numbers."""
     return RedactedDocument.of(text.encode("utf-8", "replace"), path).text
@@ -380,7 +375,7 @@ def find_hidden_spans(data: bytes, path: str = "") -> tuple[HiddenSpan, ...]:
         text, encoding = data.decode("latin-1"), "latin-1"
     hidden: list[HiddenSpan] = []
     chars_done = bytes_done = 0
-    for number, redaction in enumerate(find_redactions(text, path)):
+    for number, redaction in enumerate(redact(text, OF_FILES, path=path).redactions):
         for start, stop in redaction.parts:
             first = bytes_done + len(text[chars_done:start].encode(encoding))
             chars_done, bytes_done = stop, first + len(text[start:stop].encode(encoding))

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -20,21 +21,23 @@ from context_engine.secrets.assignments import (
     NAME_CHARS,
     Assignment,
     find_values,
-    is_setting,
     skip_escape,
 )
 from context_engine.secrets.encoded_text import (
     BLOB,
     BLOB_BYTES_MAX,
+    DOTTED,
     decode_blob,
     decode_parts,
     decode_value,
     find_escapes,
+    find_shape,
+    is_public_data,
     long_runs,
+    shape_of,
     whole_blob,
 )
 from context_engine.secrets.heuristics import (
-    CHOSEN_CHARS,
     LABEL,
     entropy,
     is_chosen,
@@ -58,7 +61,6 @@ from context_engine.secrets.secret_rules import (
 from context_engine.secrets.verifiers import (
     BARE_KEY_CHARS_MIN,
     BY_NAME,
-    SECRET_KEYS,
     VERIFIERS,
     Kind,
     SecretCandidate,
@@ -110,7 +112,8 @@ def _pem_lines(data: bytes, start: int, stop: int) -> list[tuple[int, int]]:
 
 # -- a key without its first line -------------------------------------------------------------------------------------
 
-BODY = re.compile(rb"[A-Za-z0-9+/]{64,}={0,2}")
+BODY_CHARS_MIN = 64
+BODY = re.compile(rb"[A-Za-z0-9+/]{%d,}={0,2}" % BODY_CHARS_MIN)
 BODY_WIDTHS = frozenset((64, 70, 76))
 """The line widths of PEM, OpenSSH and older encodings (MIME, PGP)."""
 BODY_TURNS_MIN = 0.3
@@ -132,7 +135,6 @@ BETWEEN_BYTES_MAX, BETWEEN_LINES_MAX = 400, 3
 MARKER = re.compile(rb"-----? ?(BEGIN|END) ([A-Z0-9 ]{1,40}?) ?-----?")
 MARKER_BYTES = 600
 """The distance in which the BEGIN and END of a body are searched; headers are between."""
-CERTIFICATE = re.compile(rb"Certificate>\s{0,100}\Z")
 
 
 def body_lines(data: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Parts]:
@@ -142,7 +144,8 @@ def body_lines(data: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Parts]:
     that a BEGIN or an END marks as public is left out.
     """
     run: list[tuple[int, int]] = []
-    for match in (match for start, stop in runs for match in BODY.finditer(data, start, stop)):
+    long = (span for span in runs if span[1] - span[0] >= BODY_CHARS_MIN)
+    for match in chain.from_iterable(BODY.finditer(data, *span) for span in long):
         span = _body_line(data, *match.span())
         if span is None:
             continue
@@ -200,9 +203,10 @@ def _secret_run(data: bytes, run: list[tuple[int, int]]) -> Iterator[Parts]:
 
 
 def _is_public(data: bytes, start: int, stop: int) -> bool:
-    """Return whether a BEGIN before a body or an END after it names something else than a private key."""
+    """Return whether a body is not a private key: by its first bytes, or by a BEGIN before it or an END after it."""
     before = data[max(0, start - MARKER_BYTES) : start]
-    if CERTIFICATE.search(before):
+    above = BODY.search(before.rpartition(b"\n")[0].rpartition(b"\n")[2])  # its first line, behind a name
+    if is_public_data(data[start:stop]) or (above and is_public_data(above[0])):
         return True
     first = MARKER.findall(before)
     if first and first[-1][0] == b"BEGIN":
@@ -226,13 +230,7 @@ WEAK = re.compile(
 """Passwords that are a word, or a word and a number: `tiger`, `Secret123`."""
 SPEAKS_OF_ITSELF = ("pass", "secret", "hunter", "pa$$", "pa33")
 """Values that name what they are."""
-CODE = frozenset(("code", "tests"))
-EXPRESSION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
-EXPRESSION_DIGITS_MIN = 4
 HASH = re.compile(r"\$(?:apr1|[156y]|2[aby]|argon2\w{1,2})\$")
-ENCODED = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
-NO_KEY_CHARS_MAX = 120
-"""A decoded PEM block that is shorter has nothing between its first and its last line."""
 
 
 def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool:
@@ -240,46 +238,16 @@ def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool
     kind, value = candidate.kind, candidate.value
     if kind == "locks":
         return rule.tier == "strict" and rule.place == "start"
-    inner = ""
-    if rule.place == "name":
-        inner = unwrapped_text(value)
-    if inner.startswith("-----BEGIN") and (len(inner) < NO_KEY_CHARS_MAX or "CERTIFICATE" in inner[:40]):
-        return False
-    if kind in CODE and rule.verifier in BY_NAME and _is_expression(candidate):
-        return False
     if kind not in EXAMPLES:
         return True
     if HASH.search(value):
         return False
     if rule.kind == "password" and (WEAK.fullmatch(value) or any(word in value.lower() for word in SPEAKS_OF_ITSELF)):
         return False
-    if rule.id == "password" and len(value) in CHOSEN_CHARS:
-        return not WEAK.fullmatch(inner or value) and not is_placeholder(inner or value)
-    return not inner or inner.startswith("-----") or is_drawn(inner) or any(map(str.isdigit, inner))
-
-
-def _is_expression(candidate: SecretCandidate) -> bool:
-    """Return whether a value without quotes is a name of the program rather than a value: `key := base64BufferSize`."""
-    assignment, value = candidate.assignment, candidate.value
-    if (
-        assignment is None
-        or assignment.is_quoted
-        or is_setting(candidate.data, candidate.word_start - len(assignment.head))
-    ):
-        return False
-    return EXPRESSION.fullmatch(value) is not None and sum(map(str.isdigit, value)) < EXPRESSION_DIGITS_MIN
-
-
-def unwrapped_text(value: str) -> str:
-    """Return the text that a value is in base64, or nothing if it is not base64 text.
-
-    >>> unwrapped_text("c2VjdXJlLXBhc3N3b3Jk"), unwrapped_text("q8Zt2Lw0Xv5Rb7Nc")
-    ('secure-password', '')
-    """
-    inner = decode_value(value) if ENCODED.fullmatch(value) else b""
-    if inner.isascii() and all(32 <= code < 127 or code in (9, 10, 13) for code in inner):
-        return inner.decode()
-    return ""
+    words = decode_value(value).decode("latin-1")
+    if words.isascii() and words.isprintable() and words:
+        return is_drawn(words) or any(map(str.isdigit, words))
+    return not is_placeholder(value)
 
 
 # -- secret finder -----------------------------------------------------------------------------------------------------
@@ -349,8 +317,11 @@ def find_spans(data: bytes, mode: Tier, rules: SecretRules, path: str = "") -> l
     found = _find_at_words(data, rules.words(mode), search)
     if rules.by_place["anywhere"]:
         found += _find_anywhere(data, rules, path)
-    if runs := long_runs(data):
+    shape = shape_of(data)
+    if runs := long_runs(data, shape):
         found += _find_in_runs(data, runs, rules, search)
+    for rule in rules.by_place["dots"]:
+        found += _find_dotted(data, shape, rule, search)
     if escapes := find_escapes(data):
         found += _find_escaped(data, escapes, rules, search)
     if path:
@@ -437,7 +408,7 @@ def may_be_assigned(data: bytes, start: int, stop: int, rules: Sequence[SecretRu
             return True
         if not is_ahead or not start or data[start - 1] not in NAME_CHARS:
             return False
-        return is_key_of_secrets(data[max(0, start - HEAD_BYTES) : start], SECRET_KEYS)
+        return is_key_of_secrets(data[max(0, start - HEAD_BYTES) : start])
     after = data[stop : stop + 1]
     return not b"a" <= after <= b"z" or rules[-1].verifier not in BY_NAME or names_more(data, stop)
 
@@ -494,6 +465,8 @@ def _verify(data: bytes, rule: SecretRule, candidate: SecretCandidate, search: S
     if start == stop or (candidate.assignment is None and not _is_separate(candidate, rule)):
         return None
     if not VERIFIERS[rule.verifier](candidate) or is_template(candidate.value):
+        return None
+    if rule.place == "name" and is_public_data(data[start:stop]):
         return None
     if search.mode == "reply" and not is_redacted_in_replies(candidate, rule):
         return None
@@ -606,6 +579,14 @@ def _find_in_runs(
             found = _find_at_words(inner, words, search)
         if found:
             yield SecretSpan(start, stop, max(found, key=strength).rule)
+
+
+def _find_dotted(data: bytes, shape: bytes, rule: SecretRule, search: SearchContext) -> Iterator[SecretSpan]:
+    """Find tokens of parts with dots between them, by the lengths of their last parts."""
+    for start in find_shape(shape, DOTTED):
+        match = compile_own(rule.pattern).search(data, shape.rfind(b" ", 0, start) + 1, start + REACH_BYTES)
+        if match and (spot := _match_start(data, rule, match, match.end(), search)):
+            yield spot
 
 
 def _find_escaped(

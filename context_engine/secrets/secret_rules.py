@@ -24,7 +24,7 @@ from context_engine.storage import prepare_type
 from context_engine.text import ParseError, compile_linear, load_re2, read_toml
 
 Tier = Literal["strict", "reply", "broad"]
-WordPlace = Literal["start", "name", "near", "line", "file", "any name", "anywhere"]
+WordPlace = Literal["start", "name", "near", "line", "dots", "file", "any name", "anywhere"]
 
 CONFIDENCE: Mapping[Tier, float] = {"strict": 0.95, "reply": 0.75, "broad": 0.75}
 """The share of correct findings per tier: strict rules know the shape of a key, broad ones its surroundings."""

@@ -9,20 +9,19 @@ from typing import Literal, NamedTuple
 from context_engine.secrets.assignments import Assignment, is_setting
 from context_engine.secrets.encoded_text import decode_value
 from context_engine.secrets.heuristics import (
-    DIGITS_MIN,
+    DIGEST,
     FAMILIAR_MAX,
     FAMILIAR_PAIRS_MIN,
     LABEL,
-    STAND_IN,
     TURNS_WITHOUT_DIGITS_MIN,
     UUID,
     entropy,
     familiar_pairs,
     is_chosen,
     is_drawn,
+    is_password_of,
     is_password_of_letters,
     is_placeholder,
-    is_random,
     turns,
 )
 
@@ -122,60 +121,42 @@ def is_bearer_token(candidate: SecretCandidate) -> bool:
     return b"authorization" in before and is_mixed(candidate)
 
 
-NOWHERE = re.compile(rb"(?:[\w-]{1,63}\.){0,4}(?:example\.(?:com|org|net|edu)|[\w-]{1,63}\.(?:example|invalid))\b")
-"""Hosts that are reserved for examples (RFC 2606)."""
-
-
 def is_address_password(candidate: SecretCandidate) -> bool:
-    """Return whether the value is a password in `scheme://user:password@host` that is not an example."""
-    if NOWHERE.match(candidate.data, candidate.stop + 1):
-        return False
-    user, password = candidate.match[1].decode("utf-8", "replace"), candidate.value
-    letters = re.sub(r"%[0-9A-Fa-f]{2}|[^a-z]", "", password.lower())
-    return not (password == user or STAND_IN.fullmatch(letters) or len(set(password)) < 3 or "example" in letters)
+    """Return whether the value is a password in `scheme://user:password@host`, whatever the host."""
+    return is_password_of(candidate.match[1].decode("utf-8", "replace"), candidate.value)
 
 
 def is_basic_login(candidate: SecretCandidate) -> bool:
     """Return whether the value is `user:password` in base64, as in headers and in settings files of Docker and npm."""
     inner = decode_value(candidate.value)
-    user, colon, password = inner.partition(b":")
-    return bool(colon and user and len(password) >= 3) and inner.isascii() and inner.decode().isprintable()
+    user, colon, password = inner.decode("utf-8", "replace").partition(":")
+    return bool(colon and user) and inner.isascii() and inner.decode().isprintable() and is_password_of(user, password)
 
 
 # -- what its name shows ----------------------------------------------------------------------------------------------
 
-KEYS = (b"api", b"access", b"private", b"secret", b"auth", b"signing", b"encryption")
-"""The words before `key` in the name of a secret; most other keys belong to mappings."""
-STRICT_TAILS = (b"", b"base", b"_base")
 STRICT_OPERATORS = (b":=", b"=>", b"=", b":")
-BRACKETS = frozenset(b"[({")
-OPENED_BYTES = 3
-"""The bracket of a list is right before the quote of its first value."""
-STRICT_CHARS = range(16, 8193)
-STRICT_VALUE = re.compile(r"""[^\s"'`\\${}<>()\[\]]+""")
+STRICT_CHARS_MIN, STRICT_BITS_MIN = 16, 3.5
+"""Random letters and digits have 3.9 bits per character and more at length 16, words joined by `_` about 3."""
 
 
 def is_assigned_secret(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a random value in quotes is assigned to a name such as `password`; almost never wrong."""
+    if not assignment.is_quoted or assignment.operator not in STRICT_OPERATORS:
+        return False
     value = candidate.value
-    if not assignment.is_quoted or assignment.operator not in STRICT_OPERATORS or len(value) not in STRICT_CHARS:
-        return False
-    if assignment.tail.lower() not in STRICT_TAILS or not _is_secret_key(candidate, assignment, KEYS):
-        return False
-    opened = candidate.data[assignment.start - OPENED_BYTES : assignment.start]
-    if not BRACKETS.isdisjoint(opened) or not is_literal(assignment):
-        return False
-    return STRICT_VALUE.fullmatch(value) is not None and is_random(value)
+    is_sure = len(value) >= STRICT_CHARS_MIN and entropy(value) >= STRICT_BITS_MIN and not UUID.fullmatch(value)
+    return is_sure and not _is_bare_key(candidate, assignment) and is_named_secret(candidate, assignment)
 
 
-def _is_secret_key(candidate: SecretCandidate, assignment: Assignment, keys: tuple[bytes, ...]) -> bool:
+def _is_bare_key(candidate: SecretCandidate, assignment: Assignment) -> bool:
     word = candidate.data[candidate.word_start : candidate.word_stop].lower()
-    return word != b"key" or is_key_of_secrets(assignment.head, keys)
+    return word == b"key" and not is_key_of_secrets(assignment.head)
 
 
-def is_key_of_secrets(head: bytes, keys: tuple[bytes, ...]) -> bool:
+def is_key_of_secrets(head: bytes) -> bool:
     """Return whether the word before `key` in a name means a secret: `api_key`, not `sort_key`."""
-    return bool(head) and head.lower().rstrip(b"_-. ").endswith(keys)
+    return head.lower().rstrip(b"_-. ").endswith(SECRET_KEYS)
 
 
 TAIL = re.compile(
@@ -185,7 +166,7 @@ TAIL = re.compile(
 )
 """Words that may follow in the name of a secret: `password_prod`, not `password_url`."""
 NAME_AFTER = re.compile(TAIL.pattern + rb"(?![a-z])", re.IGNORECASE)
-BY_NAME = frozenset(("assigned", "secret", "password", "drawn or wrapped"))
+BY_NAME = frozenset(("assigned", "secret", "password"))
 """Verifiers that require a name of which every part means a secret."""
 
 
@@ -195,33 +176,33 @@ def names_more(data: bytes, stop: int) -> bool:
 
 
 NO_SECRET = tuple(
-    b"expected public foreign primary sort cache partition csrf next page continuation pagination websocket".split()
+    b"expected public pub publickey foreign primary sort cache partition csrf next page continuation pagination".split()
 )
 """Words in the names of public values."""
 
 
-SECRET_KEYS = (
-    *KEYS,
-    *(
-        b"app application client master account service shared session hmac jwt aes crypto crypt storage admin "
-        b"deploy webhook license licence integration ingest write project server ssh rest user bot web "
-        b"subscription function host consumer security cipher salt"
-    ).split(),
+SECRET_KEYS = tuple(
+    (
+        b"api access private secret auth signing encryption app application client master account service shared"
+        b" session hmac jwt aes crypto crypt storage admin deploy webhook license licence integration ingest write"
+        b" project server ssh rest user bot web subscription function host consumer security cipher salt"
+    ).split()
 )
-"""The same, for broad rules."""
+"""The words before `key` in the name of a secret; most other keys belong to mappings."""
 BARE_KEY_CHARS_MIN = 20
 
 
 def is_named_secret(candidate: SecretCandidate, assignment: Assignment) -> bool:
     """Return whether a random-looking value is assigned to a name of a secret; for a mere `key` it must be certain."""
     value = candidate.value
-    if not names_a_secret(assignment) or not is_literal(assignment) or assignment.operator in COMPARED:
+    if not names_a_secret(assignment) or not is_literal(candidate, assignment) or assignment.operator in COMPARED:
         return False
     if "&" in value and "=" in value:  # the query of an address
         return False
-    if not _is_secret_key(candidate, assignment, SECRET_KEYS):
-        return len(value) >= BARE_KEY_CHARS_MIN and is_random(value) and is_drawn(value)
-    return is_certain(assignment, value)
+    if _is_bare_key(candidate, assignment):
+        is_id = UUID.fullmatch(value) or DIGEST.search(value)
+        return len(value) >= BARE_KEY_CHARS_MIN and is_drawn(value) and not is_id
+    return is_drawn_or_id(value)
 
 
 COMPARED = (b"!=", b"!==", b"<", b"<=", b"+=")
@@ -231,6 +212,9 @@ UNLIKELY = (*COMPARED, b",", b">", b"is", b"-", b"==", b"===", b"")
 
 PARAMETERS = (b"?", b"&", b";")
 """The characters before the name of a parameter in an address."""
+PAIR = re.compile(rb"=[^\s=]{1,60} \Z")
+"""Another setting on the same line, as in `host=db user=app password=...`."""
+PAIR_CHARS = 64
 ESCAPED = re.compile(r"""\\(["'\\/])""")
 """Signs of a password as JSON writes them."""
 
@@ -243,7 +227,7 @@ def is_named_password(candidate: SecretCandidate, assignment: Assignment) -> boo
     if assignment.operator in UNLIKELY and not has_place:
         return False
     if not assignment.is_quoted and not _is_setting(candidate, assignment):
-        return is_literal(assignment) and is_drawn(candidate.value)
+        return is_literal(candidate, assignment) and is_drawn(candidate.value)
     value = ESCAPED.sub(r"\1", candidate.value)
     return is_chosen(value) or (candidate.kind == "settings" and is_password_of_letters(value))
 
@@ -254,6 +238,8 @@ def _is_setting(candidate: SecretCandidate, assignment: Assignment) -> bool:
     if is_setting(data, start) or data[start - 1 : start] in PARAMETERS or _is_element(candidate, assignment):
         return True
     is_close = data[assignment.start - 1 : assignment.start] == b"="
+    if is_close and PAIR.search(data[max(0, start - PAIR_CHARS) : start]):
+        return True
     return is_close and (assignment.head.startswith(b"--") or candidate.kind == "settings")
 
 
@@ -277,53 +263,6 @@ def _is_definition(candidate: SecretCandidate, assignment: Assignment) -> bool:
     )
 
 
-CONNECTION = re.compile(
-    rb"(?:server|data source|addr(?:ess)?|host|user id|uid|user(?:name)?|endpoint|database|catalog) ?=", re.IGNORECASE
-)
-CONNECTION_CHARS = 200
-
-
-def is_connection_password(candidate: SecretCandidate, assignment: Assignment) -> bool:
-    """Return whether the value is the password of a connection string: `Server=db;User Id=app;Password=...`."""
-    start = candidate.word_start
-    if assignment.operator != b"=" or candidate.data[start - 1 : start] not in (b";", b" ", b",", b'"'):
-        return False
-    before = candidate.data[max(0, start - CONNECTION_CHARS) : start]
-    return is_chosen(candidate.value) and CONNECTION.search(before) is not None
-
-
-SECRET_WORDS = tuple(b"key token secret auth api pass pwd pat cred sid client license".split())
-HASH_CHARS = (40, 64)
-"""The lengths of the checksums of packages in lock files."""
-
-
-def _has_secret_word(assignment: Assignment) -> bool:
-    name = assignment.name.lower()
-    return any(word in name for word in SECRET_WORDS)
-
-
-def is_provider_key(candidate: SecretCandidate, assignment: Assignment) -> bool:
-    """Return whether a value with the shape of a provider's keys is assigned to a name with the provider."""
-    value = candidate.value
-    if is_placeholder(value) or not any(map(str.isdigit, value)) or not is_literal(assignment):
-        return False
-    if assignment.is_loose and not is_certain(assignment, value):
-        return False
-    return len(value) not in HASH_CHARS or _has_secret_word(assignment)
-
-
-def is_service_key(candidate: SecretCandidate, assignment: Assignment) -> bool:
-    """Return whether a random-looking value is assigned to a name with a provider and a word for a secret."""
-    if not _has_secret_word(assignment) or b"signature" in assignment.name.lower() or not is_literal(assignment):
-        return False
-    return is_certain(assignment, candidate.value)
-
-
-def is_registry_login(candidate: SecretCandidate, assignment: Assignment) -> bool:
-    """Return whether the value is a login of a package registry."""
-    return names_a_secret(assignment) and (is_drawn_or_id(candidate.value) or is_basic_login(candidate))
-
-
 def is_password_hash(candidate: SecretCandidate) -> bool:
     """Return whether the value is a password hash behind a user name: `admin:$2y$10$...`."""
     before = candidate.data[max(0, candidate.start - 2) : candidate.start]
@@ -336,38 +275,24 @@ def names_a_secret(assignment: Assignment) -> bool:
     return TAIL.fullmatch(assignment.tail) is not None and not is_public
 
 
-LOOSE_CHARS_MIN = 16
-LOOSE_BITS_MIN = 3.2
-"""Nearly all values of sixteen random hex digits have as much; words with as many digits hardly ever do."""
-
-
-def is_certain(assignment: Assignment, value: str) -> bool:
-    """Return whether a value looks random enough; a loose one must look more so."""
-    if not assignment.is_loose:
-        return is_drawn_or_id(value)
-    if len(value) < LOOSE_CHARS_MIN or sum(map(str.isdigit, value)) < DIGITS_MIN:
-        return False
-    return entropy(value) >= LOOSE_BITS_MIN and is_drawn_or_id(value)
-
-
 def is_drawn_or_id(value: str) -> bool:
     """Return whether a value looks random, or is a UUID, which some providers use as keys."""
     return not LABEL.search(value) and (is_drawn(value) or bool(UUID.fullmatch(value) and not is_placeholder(value)))
 
 
-DOTTED = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_][A-Za-z0-9_]*)+")
-PATH = re.compile(
-    rb"(?:[A-Za-z]:)?[.~]{0,2}/|[A-Za-z0-9+.-]{2,20}://|[A-Za-z0-9_.-]+/[A-Za-z0-9_./-]*\.[a-z]{1,5}\Z|sha(?:1|256|384|512)-"
-)
+EXPRESSION = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_][A-Za-z0-9_]*)*")
+EXPRESSION_DIGITS_MIN = 4
+CODE = frozenset(("code", "tests"))
 
 
-def is_literal(assignment: Assignment) -> bool:
-    """Return whether the value is a literal: not a path, and without quotes not an expression."""
-    if PATH.match(assignment.value):
-        return False
-    if assignment.is_quoted or not DOTTED.fullmatch(assignment.value):
+def is_literal(candidate: SecretCandidate, assignment: Assignment) -> bool:
+    """Return whether the value is a literal, and not a name of the program such as `key := base64BufferSize`."""
+    value = candidate.value
+    if assignment.is_quoted or not EXPRESSION.fullmatch(assignment.value):
         return True
-    return any(is_drawn(part) for part in assignment.value.decode().split("."))
+    if candidate.kind in CODE and not is_setting(candidate.data, candidate.word_start - len(assignment.head)):
+        return sum(map(str.isdigit, value)) >= EXPRESSION_DIGITS_MIN
+    return "." not in value or any(map(is_drawn, value.split(".")))
 
 
 def _if_assigned(verify: Callable[[SecretCandidate, Assignment], bool]) -> Callable[[SecretCandidate], bool]:
@@ -384,11 +309,7 @@ VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {
     "assigned": _if_assigned(is_assigned_secret),
     "secret": _if_assigned(is_named_secret),
     "password": _if_assigned(is_named_password),
-    "connection": _if_assigned(is_connection_password),
-    "provided": _if_assigned(is_provider_key),
-    "named service": _if_assigned(is_service_key),
     "drawn": lambda candidate: is_drawn_or_id(candidate.value),
-    "drawn or wrapped": _if_assigned(is_registry_login),
     "chosen": lambda candidate: is_chosen(candidate.value),
     "stated": lambda candidate: is_chosen(candidate.value) or is_password_of_letters(candidate.value),
     "hashed": is_password_hash,

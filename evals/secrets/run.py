@@ -60,7 +60,8 @@ TUNED = (
         "pallets+flask",
         "docker+awesome-compose",
     ),
-    *("jekyll+jekyll",),
+    *("jekyll+jekyll", "redis+redis", "trpc+trpc", "streamlink+streamlink", "cli+cli", "FasterXML+jackson-databind"),
+    *("nats-io+nats-server", "beetbox+beets", "honojs+hono", "aio-libs+aiohttp", "composer+composer"),
 )
 """Repositories whose alarms were looked at when the rules of replies were written."""
 KEPT_APART = (
@@ -68,12 +69,13 @@ KEPT_APART = (
         "spring-projects+spring-boot",
         "apache+kafka",
         "helm+helm",
-        "redis+redis",
         "tokio-rs+tokio",
         "vuejs+core",
         "pypa+pip",
     ),
     *("hashicorp+consul-template", "symfony+demo", "encode+httpx", "psf+requests"),
+    *("pallets+click", "rails+thor", "pypa+pipx", "pre-commit+pre-commit", "spf13+cobra", "guzzle+psr7"),
+    *("go-task+task", "locustio+locust", "mikefarah+yq", "phoenixframework+phoenix", "koajs+koa"),
 )
 """Repositories whose alarms were only counted."""
 FILE_BYTES_MAX = 2_000_000

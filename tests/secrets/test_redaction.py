@@ -257,7 +257,7 @@ def test_what_is_found_lies_in_order_and_apart(text: str) -> None:
     assert all(each.parts[0][0] == each.start and each.parts[-1][1] == each.stop for each in found)
 
 
-BOT_TOKEN = drawn(next(rule for rule in RULES if rule.id == "discord-token").examples[0], "0").text
+BOT_TOKEN = drawn(next(rule for rule in RULES if rule.id == "discord-bot-token").examples[0], "0").text
 
 
 @example(

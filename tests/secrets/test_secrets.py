@@ -126,6 +126,9 @@ def test_code_that_speaks_of_keys_and_public_ones_stay(code: str) -> None:
         ("postgres://app:Tr0ub4dor@db.local/app", "postgres://app:[masked password]@db.local/app"),
         (f'İİİİ = 1; password = "{BODY[:20]}"', 'İİİİ = 1; password = "[masked secret]"'),
         ("redis://:s3cr3t-pw@localhost:6379/0", "redis://:[masked password]@localhost:6379/0"),
+        ("http://tobi:ferret9@example.com/x", "http://tobi:[masked password]@example.com/x"),
+        ("http://tobi:ferret9@api.shop.invalid/x", "http://tobi:[masked password]@api.shop.invalid/x"),
+        ("https://me:f@r:r$t9@127.0.0.1/x", "https://me:[masked password]@127.0.0.1/x"),
         (f'password = "{BODY[:20]}"', 'password = "[masked secret]"'),
         (f"DB_PASSWORD: '{BODY[:20]}'", "DB_PASSWORD: '[masked secret]'"),
         (f'"apiKey": "{BODY[:32]}",', '"apiKey": "[masked secret]",'),
@@ -173,8 +176,8 @@ def test_a_secret_that_its_place_gives_away_is_masked(text: str, shown: str) -> 
         "'somethingElse://userLogin:apiKey@host.test'",
         "http://foo:b%3Dar@localhost:8057",
         "https://untrusted.com:80?@trusted.com/",
-        "http://tobi:ferret9@example.com/x",
-        "http://tobi:ferret9@api.shop.example/x",
+        "http://user:$PASSWORD@host",
+        "https://token:MY_CI_TOKEN@host",
         "git@github.com:owner/repo.git",
         "see https://example.com:8080/a@b",
         "npm_config_registry=https://registry.npmjs.org/",
@@ -193,3 +196,75 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 def test_a_text_without_anchors_is_answered_as_it_is() -> None:
     text = "def login(user):\n    return check(user)\n" * 100
     assert redact(text).text is text
+
+
+# -- what a value shows by itself --------------------------------------------------------------------------------------
+
+MII = "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA"
+PUBLIC = {
+    "image": "iVBORw0KGgoAAAANSUhEUgAAAsAAAAGMAQMAAADuk4Ym",
+    "photo": "/9j/4AAQSkZJRgABAQAAAQABAAD//gA+Q1JFQVRPUjog",
+    "certificate": "MIIC9TCCAl6gAwIBAgIJANL8E4epRNznMA0GCSqGSIb3",
+    "public key": MII,
+    "public key of an elliptic curve": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE1Olb3zMA",
+    "public key of SSH": "AAAAB3NzaC1yc2EAAAADAQABAAABAQC7k3vTz1qRZx8b",
+}
+PRIVATE = {
+    "PKCS#1": "MIICXQIBAAKBgQC9Twh0V5q7R1Q8NxYzCNM4lj9AXeZL",
+    "PKCS#8": "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA",
+    "PKCS#8 with a password": "MIIC3TBXBgkqhkiG9w0BBQ0wSjApBgkqhkiG9w0BBQww",
+    "SEC 1": "MHcCAQEEIOj98rAhc4ToQkHby3IegvhmX3UBx13TwpfN",
+    "OpenSSH": "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAA",
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_an_image_or_a_public_key_stays_whatever_its_name_is(name: str) -> None:
+    value = PUBLIC[name]
+    lines = "\n".join((value + BODY * 4)[at : at + 64] for at in (0, 64, 128))
+    for text in (f'"key": "{value}=="', f"api_token = '{value}'", lines, f'x = "{lines}"'):
+        assert redact(text).text == text
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_private_key_is_masked_without_its_first_line(name: str) -> None:
+    value = PRIVATE[name]
+    lines = "\n".join((value + BODY * 4)[at : at + 64] for at in (0, 64, 128))
+    for text in (f'secret_key = "{value}"', lines):
+        assert value not in redact(text).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'"keyid": "{"9f86d081" * 5}"',
+        f'"keys": {{"{"3b" * 32}": {{}}}}',
+        f'key: "Linux-node-{"958aff96db" * 4}"',
+        'PublicKeyToken="b77a5c561934e089"',
+        'PubKey: "CDjXqf7AJBXWhMczcyFs7JlACEptgceysutztHaFQI"',
+    ],
+)
+def test_checksums_and_names_of_keys_stay(text: str) -> None:
+    assert redact(text).text == text
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "[::1]", "example.com", "db", "x.invalid", "db.example.org:5432"]
+)
+def test_a_password_in_an_address_is_masked_whatever_the_host(host: str) -> None:
+    for password in ("s3cr3t-pw", "f@r:r$t9", "12345", "%C3%A4x9"):
+        assert redact(f"u = amqp://app:{password}@{host}/x").text == f"u = amqp://app:[masked password]@{host}/x"
+    for word in ("password", "$PASSWORD", "${PASSWORD}", "MY_DB_PASSWORD", "app"):
+        assert redact(f"u = amqp://app:{word}@{host}/x").count == 0
+
+
+@pytest.mark.parametrize("around", ["{}", "{},1", "see {}.", 'c = "{}"', "a\t{}\n"])
+def test_tokens_of_dropbox_and_of_bots_of_discord_are_masked_standing_alone(around: str) -> None:
+    for token in (
+        "sl." + BODY * 3,
+        "sl.u." + BODY * 3,
+        f"M{BODY[:23]}.{BODY[:6]}.{BODY[:27]}",
+        f"{MII[:3]}{BODY[:23]}",
+    ):
+        text = around.format(token)
+        assert (redact(text).count == 1) == ("." in token), text
