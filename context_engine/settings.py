@@ -97,6 +97,9 @@ class Settings:
     )
     session_memory: bool = setting(True, "Name code that a connection was shown before instead of repeating it.")
     gain: bool = setting(True, "Count calls and characters of each session for `ctx gain`, in the data folder.")
+    call_texts: bool = setting(
+        True, "Keep the texts of the last 200 calls for `ctx ui`, there as well, secrets masked."
+    )
     rate_limits_per_minute: str = setting(
         "", "Limits beside and over the built-in ones, as `read_file=300, grep_codebase=0`; 0 lifts one."
     )

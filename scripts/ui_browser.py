@@ -21,7 +21,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ROOT / "build" / "ui-browser"
@@ -146,12 +145,7 @@ def serve_sample(folder: Path) -> Generator[str]:
     thread = threading.Thread(target=page.run, daemon=True)
     thread.start()
     try:
-        # the texts of calls are kept while a page is open, which the pictures do later
-        with urlopen(f"{page.address}api/events") as events:  # noqa: S310 - on this machine
-            events.readline()
-            for client, tool, arguments in QUESTIONS:
-                call_tools(root, ((tool, arguments),), client=client)
-            yield page.address
+        yield page.address
     finally:
         page.stop()
         thread.join()
@@ -186,6 +180,8 @@ def prepare_work(root: Path) -> None:
         ("start_step", {"plan_id": plan["plan_id"], "step_number": 1}),
     )
     call_tools(root, further, client="claude-code")
+    for client, tool, arguments in QUESTIONS:
+        call_tools(root, ((tool, arguments),), client=client)
 
 
 RETRIES = '''"""Try a call again, for a limited time."""

@@ -23,6 +23,7 @@ from context_engine.search.reranking import rerank
 from context_engine.search.searcher import Place, Ranking, Searcher, Usage
 from context_engine.search.semantic_scores import ProviderVectors, SemanticRanker
 from context_engine.search.text_scanner import TextScanner
+from context_engine.secrets import redact
 from context_engine.text import format_count
 
 OUTLINE_FACTOR = 0.35
@@ -65,7 +66,7 @@ class SearchState(NamedTuple):
             if (
                 evidence and evidence.is_weak and query.filter.is_empty and ranking.places
             ):  # a filter knows what it asks for
-                weakness = explain_weakness(evidence, searcher.find_absent_words(query.text))
+                weakness = explain_weakness(evidence, searcher.find_absent_words(redact(query.text).text))
         return Answer(
             hits=tuple(hits),
             engine=ranking.engine,

@@ -2,11 +2,10 @@
 
     gain.db    in the user's data folder, readable by its owner alone
     session    a client of one server process in one workspace: calls, failures, characters shown, time
-    call       the newest calls; the beginnings of question and reply only while a page of `ctx ui` is open
-    viewer     the pages that are open, each until a moment that it moves on
+    call       the newest calls, with question and reply unless the setting `call_texts` is off
 
-It contains no code, no query and no path of a file otherwise. Every process writes its own calls; none waits for
-another, and no error of the disk reaches a call.
+Secrets are redacted. Every process writes its own calls; none waits for another, and no error of the disk reaches a
+call.
 """
 
 from __future__ import annotations
@@ -40,14 +39,12 @@ if TYPE_CHECKING:
 
 FILE_NAME = "gain.db"
 SCHEMA_VERSION = 2
-SESSIONS_MAX = CALLS_MAX = 500
-"""The oldest ones are deleted (`_TRIM`), so the file stays below 1 MB."""
+SESSIONS_MAX, CALLS_MAX = 500, 200
+"""The oldest ones are deleted (`_TRIM`)."""
 BUSY_MS, READER_BUSY_MS = 5, 2_000
 """A call does not wait longer for other processes; it is written with the next one."""
-TEXT_CHARS_MAX, REDACTED_CHARS_MAX = 240, 4_000
-"""Of a question and of a reply: enough to recognize them, and how much of it is searched for secrets."""
-VIEWER_S, RENEW_S = 15.0, 5.0
-"""A page whose process was killed counts as closed after this time; an open one says so this often."""
+ASKED_CHARS_MAX, GOT_CHARS_MAX, SUMMARY_CHARS_MAX = 4_000, 40_000, 240
+"""Of the arguments and the reply of a call; and of both in the list of calls: enough to recognize them."""
 ADVICE = database.StorageAdvice(
     "the counts of `ctx gain`",
     busy="Run it again in a moment.",
@@ -64,7 +61,6 @@ CREATE TABLE call(
     id INTEGER PRIMARY KEY, at REAL, client TEXT, session TEXT, workspace TEXT, folder TEXT, tool TEXT, ms REAL,
     error TEXT, shown INT, asked TEXT, got TEXT
 );
-CREATE TABLE viewer(name TEXT PRIMARY KEY, until REAL) WITHOUT ROWID;
 PRAGMA user_version = {SCHEMA_VERSION};
 """
 SESSION_FIELDS = ("name", "client", "workspace", "folder", "began", "ended", "calls", "failed", "shown", "ms")
@@ -77,10 +73,15 @@ INSERT INTO session VALUES (:session, :client, :workspace, :folder, :at, :at, 1,
     shown = shown + excluded.shown, ms = ms + excluded.ms;
 """
 _TRIM = """
-DELETE FROM call WHERE id <= (SELECT max(id) FROM call) - 500;
+DELETE FROM call WHERE id <= (SELECT max(id) FROM call) - 200;
 DELETE FROM session WHERE name IN (SELECT name FROM session ORDER BY ended DESC LIMIT -1 OFFSET 500);
 """
-_FORGET_TEXTS = "UPDATE call SET asked = '', got = '' WHERE asked <> '' OR got <> ''"
+_FORGET_TEXTS = "UPDATE call SET asked = '', got = '' WHERE got <> ''"
+_READ_NEW = """
+SELECT id, at, client, session, workspace, folder, tool, ms, error, shown,
+    substr(asked, 1, :most), substr(got, 1, :most)
+FROM call WHERE id > :since ORDER BY id
+"""
 _DELETE = "PRAGMA secure_delete = ON; DELETE FROM session; DELETE FROM call; PRAGMA wal_checkpoint(TRUNCATE)"
 
 
@@ -99,7 +100,7 @@ class GainStore:
         self._lock = threading.Lock()
         self._engines: weakref.WeakValueDictionary[str, Engine] = weakref.WeakValueDictionary()
         self._newest = ""
-        self._waiting: deque[tuple[dict[str, Any], Any, str]] = deque(maxlen=CALLS_MAX)
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=CALLS_MAX)
         self._database = database.DatabaseHandle()
 
     def note_engine(self, project: str, engine: Engine) -> None:
@@ -136,25 +137,26 @@ class GainStore:
                 "ms": round(ms, 1),
                 "error": error or ("failed" if reply.is_error else ""),
                 "shown": len(reply.text),
+                "asked": "",
+                "got": "",
             }
+            if engine.settings.call_texts:
+                asked = _join(arguments)[: 2 * ASKED_CHARS_MAX].encode("utf-8", "replace").decode("utf-8")
+                row |= {"asked": redact_reply(asked).text[:ASKED_CHARS_MAX], "got": reply.text[:GOT_CHARS_MAX]}
             with self._lock:
-                self._waiting.append((row, arguments, reply.text))
-                self._write(gain_file(engine.settings), now)
+                self._waiting.append(row)
+                self._write(gain_file(engine.settings), keeps_texts=engine.settings.call_texts)
         except Exception as problem:  # noqa: BLE001 - statistics must not fail the call that they count
             self.problem = f"{type(problem).__name__}: {problem}"
 
-    def _write(self, file: Path, now: float) -> None:
+    def _write(self, file: Path, *, keeps_texts: bool) -> None:
         """Write what waits in one transaction; while another process is writing, it waits for the next call."""
         try:
             db = self._database.open(file, lambda: _connect(file))
-            is_viewed = _has_viewer(db, now)
             with transaction(db):
-                for row, arguments, reply in self._waiting:
-                    texts = {"asked": "", "got": ""}
-                    if is_viewed:
-                        texts = {"asked": _shorten(_join(arguments)), "got": _shorten(reply)}
-                    db.execute(_INSERT, row | texts).fetchall()
-                db.execute(_TRIM if is_viewed else _TRIM + _FORGET_TEXTS).fetchall()
+                for row in self._waiting:
+                    db.execute(_INSERT, row).fetchall()
+                db.execute(_TRIM if keeps_texts else _TRIM + _FORGET_TEXTS).fetchall()
         except apsw.BusyError:
             return
         self._waiting.clear()
@@ -170,13 +172,6 @@ def _join(arguments: Any) -> str:
         return str(arguments or "")
     text = " · ".join(f"{name} {value}" for name, value in arguments.items())
     return text.removeprefix(f"{next(iter(arguments), '')} ")
-
-
-def _shorten(text: str) -> str:
-    """Return the beginning of a text on one line, with secrets redacted."""
-    redacted = redact_reply(text[:REDACTED_CHARS_MAX].encode("utf-8", "replace").decode("utf-8")).text
-    line = " ".join(redacted.split())
-    return line if len(line) <= TEXT_CHARS_MAX else f"{line[:TEXT_CHARS_MAX]}…"
 
 
 def gain_file(settings: Settings) -> Path:
@@ -209,47 +204,37 @@ def _execute(file: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 class ActivityReader:
-    """The view of one page on the calls: it keeps the page known as open, and returns new rows. For one thread."""
+    """The view of one page on the calls: it returns new rows. For one thread."""
 
-    def __init__(self, file: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, file: Path) -> None:
         """Open nothing before the first call."""
         self._file = file
-        self._clock = clock
         self._db: apsw.Connection | None = None
-        self._name = os.urandom(6).hex()
-        self._renew_at = 0.0
         self._last = 0
 
     def read_new(self) -> list[dict[str, Any]]:
-        """Return the calls since the last time, the oldest first. Raises: apsw.Error, OSError, HostError."""
+        """Return the calls since the last time, the oldest first, with the beginnings of their texts.
+
+        Raises: apsw.Error, OSError, HostError.
+        """
         db = self._db = self._db or _connect(self._file, READER_BUSY_MS)
-        now = self._clock()
-        if now >= self._renew_at:
-            with transaction(db):
-                db.execute("DELETE FROM viewer WHERE until < ?", (now,))
-                db.execute("INSERT OR REPLACE INTO viewer VALUES (?, ?)", (self._name, now + VIEWER_S))
-            self._renew_at = now + RENEW_S
         newest: Any = db.execute("SELECT coalesce(max(id), 0) FROM call").get
         since = min(self._last, newest)  # which is smaller after `ctx gain --delete`
-        rows = db.execute("SELECT * FROM call WHERE id > ? ORDER BY id", (since,)).fetchall()
+        rows = db.execute(_READ_NEW, {"since": since, "most": SUMMARY_CHARS_MAX}).fetchall()
         self._last = newest
         return [dict(zip(CALL_FIELDS, row, strict=True)) for row in rows]
 
+    def read_texts(self, call_id: int) -> dict[str, Any]:
+        """Return the whole question and reply of a call. Raises: apsw.Error, OSError, HostError."""
+        db = self._db = self._db or _connect(self._file, READER_BUSY_MS)
+        row = db.execute("SELECT asked, got FROM call WHERE id = ?", (call_id,)).fetchone() or ("", "")
+        return dict(zip(("asked", "got"), row, strict=True))
+
     def close(self) -> None:
-        """Forget the page; if it was the last one, delete the texts."""
-        if self._db is None:
-            return
-        with transaction(self._db):
-            self._db.execute("DELETE FROM viewer WHERE name = ? OR until < ?", (self._name, self._clock()))
-            if not _has_viewer(self._db, self._clock()):
-                self._db.execute(_FORGET_TEXTS)
-        self._db.close()
-        self._db = None
-
-
-def _has_viewer(db: apsw.Connection, now: float) -> bool:
-    """Return whether a page is open."""
-    return bool(db.execute("SELECT 1 FROM viewer WHERE until > ?", (now,)).fetchone())
+        """Close the file."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
 
 
 def _connect(file: Path, busy_ms: int = BUSY_MS) -> apsw.Connection:

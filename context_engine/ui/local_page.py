@@ -53,6 +53,7 @@ READ_TOOLS: Mapping[str, tuple[str, Arguments]] = {
 }
 WRITE_TOOLS: Mapping[str, str] = {"memory": "update_memory", "forget": "delete_memory", "undo": "undo_edit"}
 READ_VIEWS: Mapping[str, View] = {
+    "call": page_views.view_call,
     "health": page_views.view_health,
     "graph": page_views.view_graph,
     "edits": page_views.view_edits,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from context_engine.plans import AGENT, DECISIONS, PERSON
 from context_engine.repo import DiffRequest, is_sensitive
 from context_engine.review import ReviewOptions, review_to_json
 from context_engine.secrets import redact_file
+from context_engine.server import ActivityReader, gain_file
 from context_engine.settings import Settings, list_settings, user_file
 from context_engine.text import parse_diff
 from context_engine.tools import Call, find, parse_json_text
@@ -77,6 +79,12 @@ def view_graph(engine: Engine, arguments: Arguments) -> dict[str, Any]:
         "notes": list(traced.notes),
         "ms": round((time.perf_counter() - began) * 1_000),
     }
+
+
+def view_call(engine: Engine, arguments: Arguments) -> dict[str, Any]:
+    """Return the whole question and reply of a call."""
+    with closing(ActivityReader(gain_file(engine.settings))) as reader:
+        return reader.read_texts(_number(arguments, "id", 1, 2**53))
 
 
 # -- edits and reviews ------------------------------------------------------------------------------------------------

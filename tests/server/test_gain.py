@@ -19,8 +19,10 @@ from context_engine.engine import Engine
 from context_engine.errors import StorageCorrupt
 from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.server.gain_store import (
+    CALLS_MAX,
     FILE_NAME,
     SESSIONS_MAX,
+    ActivityReader,
     GainStore,
     delete_counts,
     read_sessions,
@@ -86,11 +88,32 @@ def test_calls_at_the_terminal_are_one_session_a_day(engine: Engine, file: Path)
 # -- what is stored --
 
 
-def test_neither_code_nor_a_question_nor_a_path_is_stored(engine: Engine, file: Path) -> None:
-    dispatcher(engine).call("codebase_retrieval", QUESTION, AGENT)
-    stored = b"".join(one.read_bytes() for one in file.parent.glob(f"{FILE_NAME}*"))
-    assert b"search_code" in stored
-    assert [word for word in (b"passwords", b"hash", b"auth.py", b"pbkdf2") if word in stored] == []
+def test_neither_code_nor_a_question_nor_a_path_is_stored_without_the_setting(tmp_path: Path) -> None:
+    root, words = tree(tmp_path / "till", FILES), (b"passwords", b"hash", b"auth.py", b"pbkdf2")
+
+    def stored_after_a_call(**settings: Any) -> list[bytes]:
+        with indexed(root, data_folder=tmp_path / "data", **settings) as engine:
+            assert not dispatcher(engine).call("codebase_retrieval", QUESTION, AGENT).error
+        stored = b"".join(one.read_bytes() for one in (tmp_path / "data").glob(f"{FILE_NAME}*"))
+        assert b"search_code" in stored
+        return [word for word in words if word in stored]
+
+    assert stored_after_a_call(call_texts=False) == []
+    assert stored_after_a_call() == list(words)
+    reader = ActivityReader(tmp_path / "data" / FILE_NAME)
+    assert [bool(call["got"]) for call in reader.read_new()] == [False, True]
+    stored_after_a_call(call_texts=False)
+    assert not any(reader.read_texts(number)["got"] for number in (1, 2, 3)), "switched off, the others go as well"
+    reader.close()
+
+
+def test_the_newest_calls_are_kept_with_their_texts(engine: Engine, file: Path) -> None:
+    door = dispatcher(engine)
+    for number in range(CALLS_MAX + 3):
+        door.call("find_symbol", {"name": f"name_{number}"}, AGENT)
+    reader = ActivityReader(file)
+    assert [call["asked"] for call in reader.read_new()] == [f"name_{number}" for number in range(3, CALLS_MAX + 3)]
+    reader.close()
 
 
 def test_the_oldest_sessions_go_so_the_file_stays_small(engine: Engine, file: Path) -> None:

@@ -7,11 +7,13 @@ import re
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from context_engine.engine import Engine
 from context_engine.server import ToolDispatcher, single_engine
+from context_engine.server.gain_store import SUMMARY_CHARS_MAX
 from context_engine.tools import Call
 from tests.ui.conftest import WAIT_S, XSS, Browser, serve
 
@@ -178,12 +180,24 @@ def test_a_call_of_an_agent_is_an_event_within_a_second(root: Path) -> None:
     assert found["shown"] > 0
 
 
-def test_texts_of_calls_are_recorded_only_while_a_page_is_open(root: Path, places: Path) -> None:
+def test_a_page_shows_the_calls_from_before_it_was_open_whole_and_without_secrets(root: Path) -> None:
     with Engine.open(root) as engine:
         door = ToolDispatcher(single_engine(engine))
-        with serve(root) as browser, urllib.request.urlopen(f"{browser.base}api/events", timeout=WAIT_S) as events:
-            events.readline()
-            door.call("find_symbol", {"name": "unheard_of_name"}, Call(session="b"))
-        door.call("find_symbol", {"name": "another_unheard_name"}, Call(session="b"))
-        stored = b"".join(file.read_bytes() for file in (places / "data").glob("gain.db"))
-    assert b"another_unheard_name" not in stored
+        door.call(
+            "search_code", {"query": "login token=ghp_abcdefghijklmnopqrstuvwxyz0123456789AB"}, Call(client="early")
+        )
+        reply = door.call("read", {"items": ["till/auth.py"]}, Call(client="early")).reply.text
+        door.call("index_status", {}, Call(client="early"))
+    with serve(root) as browser, urllib.request.urlopen(f"{browser.base}api/events", timeout=WAIT_S) as events:
+        found: list[Any] = []
+        while len(found) < 3:
+            line = events.readline().decode()
+            call = json.loads(line[5:]) if line.startswith("data:") else {}
+            found += [call] if call.get("client") == "early" else []
+        texts = [browser.read("call", project="till", id=call["id"]).json for call in found]
+        assert browser.read("call", project="till", id="1").status == 409
+    assert texts[1] == {"asked": "['till/auth.py']", "got": reply}
+    assert found[1]["got"] == reply[:SUMMARY_CHARS_MAX]
+    assert "abcdefghijklmnopqrstuvwxyz" not in json.dumps([found, texts])
+    assert (found[2]["asked"], texts[2]["asked"]) == ("", "")
+    assert texts[2]["got"]

@@ -57,6 +57,7 @@ def test_a_review_has_its_findings_and_its_diff_without_secrets(page: Browser) -
     shown = page.read("review", project="shop", target="head")
     assert shown.status == 200, shown.text
     files = {file["path"]: file for file in shown.json["files"]}
+    assert not [path for path in files if path.startswith(".context-engine")], "plans of the tool are no code"
     assert files["till/new.py"]["hunks"][0]["lines"][0] == ["+", 0, 1, "def f(a=[]):"]
     assert files["till/.env"]["hunks"] == []
     assert "secrets" in files["till/.env"]["note"]
@@ -225,12 +226,12 @@ def test_each_setting_names_the_place_that_its_value_comes_from(
 # -- the record of calls --
 
 
-def test_calls_without_a_page_have_no_text_and_are_deleted_with_the_counts(shop: Path) -> None:
+def test_calls_from_before_a_page_have_their_texts_and_are_deleted_with_the_counts(shop: Path) -> None:
     with Engine.open(shop) as engine:
         ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "login"}, Call(client="lonely-agent"))
         reader = ActivityReader(gain_file(engine.settings))
         calls = [call for call in reader.read_new() if call["client"] == "lonely-agent"]
-        assert [(call["tool"], call["asked"], call["got"]) for call in calls] == [("find_symbol", "", "")]
+        assert [(call["tool"], call["asked"], bool(call["got"])) for call in calls] == [("find_symbol", "login", True)]
         assert reader.read_new() == []
         delete_counts(gain_file(engine.settings))
         assert reader.read_new() == []

@@ -1,6 +1,6 @@
 // Activity: every call of every client, as it happens.
 
-import { chip, count, el, empty, fact, fill, head, number, page, short, time, tokens } from "./kit.js";
+import { chip, count, el, empty, fact, fill, head, load, number, page, short, time, tokens } from "./kit.js";
 
 let wanted = { client: "", tool: "", text: "", everywhere: false };
 let list, facts, filters, open = new Set();
@@ -65,24 +65,29 @@ function drawFacts(calls) {
   const took = calls.map((call) => call.ms).sort((a, b) => a - b);
   fill(facts, fact("Calls", number(calls.length), count(calls.filter((call) => call.error).length, "error")),
     fact("Tokens sent", short(tokens(sum("shown")))),
-    fact("Half take less than", took.length ? `${number(took[took.length >> 1])} ms` : "–"),
+    fact("Median time", took.length ? `${number(took[took.length >> 1])} ms` : "–"),
     fact("Clients", number(new Set(calls.map((call) => call.client)).size)));
 }
 
 function row(call) {
+  const texts = el("div", {});
   const node = el("details", { class: `call ${call.error ? "failed" : ""}`, role: "listitem" },
     el("summary", {},
       el("time", {}, time(call.at)), chip(call.client || "unnamed client"), el("b", {}, call.tool),
-      el("span", { class: "asked" }, call.asked || el("em", {}, "before this page was open")),
+      el("span", { class: "asked" }, call.asked || el("em", {}, call.got ? "no arguments" : "not kept")),
       call.error ? chip(call.error.toLowerCase().replaceAll("_", " "), "bad") : el("span", { class: "figure" }, `${short(tokens(call.shown))} tokens`),
       el("span", { class: "figure" }, `${number(call.ms)} ms`)),
     el("dl", { class: "rows" },
-      el("dt", {}, "Asked"), el("dd", {}, call.asked || "The text of a call is recorded only while a page is open."),
-      el("dt", {}, "Got"), el("dd", { class: "mono" }, call.got || "–"),
       el("dt", {}, "Cost"), el("dd", {}, `${number(call.shown)} characters, about ${count(tokens(call.shown), "token")}`),
-      el("dt", {}, "Repository"), el("dd", {}, call.folder)));
+      el("dt", {}, "Repository"), el("dd", {}, call.folder)), texts);
   node.call = call.id;
   node.open = open.has(call.id);
-  node.addEventListener("toggle", () => (node.open ? open.add(call.id) : open.delete(call.id)));
+  node.addEventListener("toggle", () => {
+    if (!node.open) return open.delete(call.id);
+    open.add(call.id);
+    if (!texts.firstChild) load(texts, "call", { id: call.id }, ({ asked, got }) => got
+      ? [asked && el("pre", { tabindex: "0", "aria-label": "Asked" }, asked), el("pre", { tabindex: "0", "aria-label": "Got" }, got)]
+      : el("p", { class: "unkept muted" }, "Its texts were not kept: they are while the setting call_texts is on."));
+  });
   return node;
 }
