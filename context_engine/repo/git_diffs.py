@@ -29,6 +29,7 @@ from context_engine.model import Skipped
 from context_engine.repo.file_reader import read_bytes, why_binary
 from context_engine.repo.git import TIMEOUT_S, Git
 from context_engine.repo.paths import Root, is_sensitive, path_of_listing
+from context_engine.storage import STATE_FOLDER
 from context_engine.text import GIT_DIFF_BYTES_MAX, FileDiff, check_diff_size, find_near_words, parse_diff
 
 VERSION_BYTES_MAX = 2_000_000
@@ -161,7 +162,8 @@ class DiffReader:
         left_out: list[Skipped] = []
         is_more_asked = asked.include_untracked and scope.is_of_work_tree
         more = self._untracked_files(left_out, len(said)) if is_more_asked else ()
-        files = parse_diff(text, bytes_max=GIT_DIFF_BYTES_MAX, may_be_empty=True, more=more)
+        parsed = parse_diff(text, bytes_max=GIT_DIFF_BYTES_MAX, may_be_empty=True, more=more)
+        files = tuple(file for file in parsed if not file.path.startswith(f"{STATE_FOLDER}/"))
         if not files:
             raise self._empty(scope, asked)
         return replace(scope, target=asked.target, text=text, files=files, left_out=tuple(left_out))

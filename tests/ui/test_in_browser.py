@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Generator, Iterator
@@ -40,6 +41,7 @@ VIEWS = (
 )
 TITLES = ("Activity", "Search", "Graph", "Plans", "Reviews", "Memories", "Edits", "Index", "Settings")
 SHAPES = {"light": ("light", 1280, 860), "dark": ("dark", 1280, 860), "narrow": ("light", 390, 844)}
+REFUSED = json.dumps({"error": {"message": "modifications is empty", "details": {"argument": "modifications"}}})
 BIG_NODES = 10_000
 SYMBOLS, SYMBOLS_A_FILE = int(os.environ.get("CTX_TEST_UI_SYMBOLS", "0")), 100
 LARGE_S = 3.0
@@ -204,6 +206,79 @@ def test_a_call_of_an_agent_appears_within_a_second(chromium: Any, read_only: Br
         row = tab.locator(".call", has_text="some-agent")
         row.wait_for(timeout=1_000)
         assert XSS in row.inner_text()
+    watched.close()
+
+
+def test_a_page_opened_after_the_work_shows_what_was_asked_and_the_whole_reply(
+    chromium: Any, read_only: Browser, shop: Path
+) -> None:
+    with Engine.open(shop) as engine:
+        door = dispatcher(engine)
+        for name, arguments in (("read", {"items": ["till/auth.py"]}), ("index_status", {})):
+            door.call(name, arguments, Call(session="s", client="earlier"))
+    watched = Watched(chromium, read_only)
+    tab = watched.open("activity")
+    rows = tab.locator(".call", has_text="earlier")
+    assert "no arguments" in rows.nth(0).inner_text()
+    rows.nth(1).locator("summary").click()
+    assert "def check(user):\n" in rows.nth(1).get_by_label("Got").inner_text()
+    watched.close()
+
+
+def test_a_weak_answer_says_so_first_and_its_bars_are_gray(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    tab = watched.open("search?q=kubernetes operator helm login chart")
+    assert tab.locator("main .problem").inner_text().startswith("Weak: ")
+    colors = tab.locator(".hits .part").evaluate_all(
+        "(parts) => parts.map((part) => getComputedStyle(part).backgroundColor)"
+    )
+    assert len(set(colors)) == 1
+    tab = watched.open("search?q=login")
+    assert tab.locator("main .problem").count() == 0
+    text = tab.locator(".hits .small").first.inner_text()
+    assert not re.search(r"\b(chunk|top5|static|doc|def)\b", text), text
+    watched.close()
+
+
+def test_a_file_with_a_finding_comes_before_files_without_one(chromium: Any, read_only: Browser, shop: Path) -> None:
+    added = {"aa.py": "A = 1\n", "zz.py": "def note(word, seen=[]):\n    seen.append(word)\n    return seen\n"}
+    tree(shop, added)
+    watched = Watched(chromium, read_only)
+    names = watched.open("reviews").locator(".file summary b").all_inner_texts()
+    for path in added:
+        (shop / path).unlink()
+    assert names[0] == "zz.py"
+    assert "aa.py" in names
+    assert not [name for name in names if name.startswith(".context-engine")]
+    watched.close()
+
+
+def test_the_chosen_tab_is_in_sight_at_the_width_of_a_phone(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only, "narrow")
+    for view in VIEWS:
+        box = watched.open(view).locator("#nav a[aria-current]").bounding_box()
+        assert box["x"] >= 0, view
+        assert box["x"] + box["width"] <= 390, view
+    watched.close()
+
+
+def test_a_person_reads_no_name_of_an_argument(chromium: Any, may_write: Browser) -> None:
+    watched = Watched(chromium, may_write)
+    watched.tab.route(
+        "**/api/search", lambda route: route.fulfill(status=409, content_type="application/json", body=REFUSED)
+    )
+    shown = watched.open("search?q=login").locator("main .problem").inner_text()
+    assert "what to change is empty" in shown
+    assert "modifications" not in shown
+    watched.context.close()
+
+
+def test_settings_are_in_groups_and_filtered(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    tab = watched.open("settings")
+    assert {"embedding", "store", "general"} <= {text.lower() for text in tab.locator(".group").all_inner_texts()}
+    tab.get_by_label("Filter").fill("embedding_key")
+    assert tab.locator("tbody tr").count() == 2
     watched.close()
 
 

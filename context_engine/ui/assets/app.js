@@ -45,8 +45,10 @@ function show() {
   const [key, title, view] = VIEWS.find(([key]) => key === name) || VIEWS[0];
   document.title = `${title} · ${page.project} · Context Engine`;
   for (const link of document.querySelectorAll("#nav a")) {
-    if (link.dataset.view === key) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    link.removeAttribute("aria-current");
+    if (link.dataset.view !== key) continue;
+    link.setAttribute("aria-current", "page");
+    link.scrollIntoView({ block: "nearest", inline: "center" });
   }
   main.className = `view-${key}`;
   fill(main);

@@ -42,8 +42,15 @@ async function post(path, given, headers) {
     throw { message: "the page has lost its server", suggestion: "Start it again: ctx ui" };
   }
   const value = await response.json().catch(() => ({ error: { message: `the server answered ${response.status}` } }));
-  if (value.error) throw value.error;
+  if (value.error) throw forPeople(value.error);
   return value;
+}
+
+/** An error of a tool without the name of an argument, which nobody types here. */
+function forPeople(error) {
+  const name = error.details?.argument || " ";
+  const told = (text) => text?.replaceAll(name, name === "modifications" ? "what to change" : name.replaceAll("_", " "));
+  return { ...error, message: told(error.message), suggestion: told(error.suggestion) };
 }
 
 export const read = (name, given = {}) => transport(`api/${name}`, given, {});

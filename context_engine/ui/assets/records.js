@@ -102,13 +102,17 @@ function openSettings(node) {
 function settingTable(found) {
   const rows = el("tbody", {});
   const changed = el("input", { type: "checkbox", onchange: () => draw() });
-  const draw = () => fill(rows, found.settings.filter((setting) => !changed.checked || setting.source !== "default").map((setting) =>
+  const filter = el("input", { type: "search", "aria-label": "Filter", placeholder: "filter", oninput: () => draw() });
+  const first = (name) => name.split("_")[0];
+  const group = ({ name }) => (found.settings.filter((other) => first(other.name) === first(name)).length > 1 ? first(name) : "general");
+  const isShown = (setting) => (!changed.checked || setting.source !== "default") && `${setting.name} ${setting.meaning} ${setting.value}`.toLowerCase().includes(filter.value.trim().toLowerCase());
+  const draw = () => fill(rows, [...Map.groupBy(found.settings.filter(isShown), group)].map(([name, settings]) => [el("tr", { class: "group" }, el("th", { colspan: "3", scope: "rowgroup" }, name)), settings.map((setting) =>
     el("tr", {}, el("td", {}, el("b", {}, setting.name), el("small", { class: "block" }, setting.meaning)), el("td", {}, setting.value === "" ? el("em", {}, "empty") : code(setting.value),
-      setting.source !== "default" && el("small", { class: "block" }, `default: ${setting.default || "empty"}`)), el("td", {}, chip(setting.source, setting.source === "default" ? "" : "accent")))));
+      setting.source !== "default" && el("small", { class: "block" }, `default: ${setting.default || "empty"}`)), el("td", {}, chip(setting.source, setting.source === "default" ? "" : "accent"))))]));
   draw();
   return [
     found.notes.map(({ problem, advice }) => el("div", { class: "problem" }, el("strong", {}, problem), el("p", {}, advice))),
-    el("div", { class: "filters" }, el("label", { class: "check" }, changed, "only those that are not the default"), el("span", { class: "space" }), el("small", {}, "Your own file: ", code(found.user_file))),
+    el("div", { class: "filters" }, filter, el("label", { class: "check" }, changed, "only those that are not the default"), el("span", { class: "space" }), el("small", {}, "Your own file: ", code(found.user_file))),
     el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Settings" }, el("table", {}, el("thead", {}, el("tr", {}, ["Setting", "Value", "From"].map((name) => el("th", { scope: "col" }, name)))), rows)),
   ];
 }

@@ -39,24 +39,15 @@ function stored(body) {
 }
 
 export function show({ review, files }) {
-  const byFile = Map.groupBy ? Map.groupBy(review.findings, (finding) => finding.code_location.file_path) : group(review.findings);
+  const byFile = Map.groupBy(review.findings, (finding) => finding.code_location.file_path);
+  const sorted = [...files].sort((a, b) => byFile.has(b.path) - byFile.has(a.path));
   const added = files.reduce((sum, file) => sum + file.hunks.flatMap((hunk) => hunk.lines).filter(([mark]) => mark === "+").length, 0);
   return [
     el("dl", { class: "facts" }, fact("Findings", number(review.findings.length), review.headline || ""), fact("Files", number(files.length), `${count(added, "line")} added`),
       fact("Reviewed", review.coverage ? `${review.coverage.files_reviewed} of ${review.coverage.files}` : "all"), fact("Verdict", review.verdict?.replaceAll("_", " ") || "–")),
     (review.warnings || []).map((text) => el("p", { class: "problem" }, text)),
     (review.questions || []).map((text) => el("p", { class: "muted" }, text)),
-    review.findings.length ? null : el("p", { class: "muted" }, "Nothing was found on the changed lines."),
-    files.map((file) => fileCard(file, byFile.get(file.path) || [])),
+    sorted.map((file) => fileCard(file, byFile.get(file.path) || [])),
     review.coverage?.files_skipped?.length ? el("section", {}, el("h2", {}, "Not reviewed"), el("ul", {}, review.coverage.files_skipped.map(({ path, why }) => el("li", {}, code(path), " ", why)))) : null,
   ];
-}
-
-function group(findings) {
-  const found = new Map();
-  for (const finding of findings) {
-    const path = finding.code_location.file_path;
-    found.set(path, [...(found.get(path) || []), finding]);
-  }
-  return found;
 }

@@ -2,8 +2,16 @@
 
 import { chip, code, count, el, empty, fill, head, load } from "./kit.js";
 
-const FAMILIES = [["words", "chunk top3 file coverage doc"], ["names", "path def name symbol mention named"], ["meaning", "static static3 static_card model model3 model_card"], ["structure", "scope importance"], ["history", "alike together recent"], ["use", ""]];
-const family = (name) => (FAMILIES.findIndex(([, names]) => names.split(" ").includes(name)) + FAMILIES.length) % FAMILIES.length;
+const PARTS = {
+  words: { chunk: "words of these lines", top5: "words of its best places", file: "words of the file", coverage: "how many of the words", doc: "words of its comments" },
+  names: { path: "its path", def: "what it defines", name: "its name", symbol: "the symbol you named", mention: "a name you mention", named: "the place you named" },
+  meaning: { static: "meaning of these lines", static3: "meaning of its best places", static_card: "meaning of its outline", model: "meaning by the model", model3: "meaning of its best places by the model" },
+  structure: { scope: "the class you named", importance: "used by much of the code" },
+  use: {},
+};
+const FAMILIES = Object.keys(PARTS);
+const family = (name) => { const at = FAMILIES.findIndex((key) => name in PARTS[key]); return at < 0 ? FAMILIES.length - 1 : at; };
+const inWords = (name) => PARTS[FAMILIES[family(name)]][name] || "often opened by you";
 let last = "";
 
 export function open(node, given) {
@@ -26,9 +34,10 @@ function show(found) {
   const top = Math.max(...found.results.map((hit) => hit.score || 0));
   const families = [...new Set(found.results.flatMap((hit) => Object.keys(hit.why || {})).map(family))].sort();
   return [
-    el("p", { class: "muted" }, `${count(found.total, "match")} · ${found.engine} · ${found.freshness}`.replace("matchs", "matches")),
-    el("ul", { class: "legend" }, families.map((at) => el("li", {}, el("i", { class: `part part-${at}` }), FAMILIES[at][0]))),
-    el("ol", { class: "hits" }, found.results.map((hit) => card(hit, top))),
+    found.weak && el("div", { class: "problem" }, el("strong", {}, "Weak: "), found.weak),
+    el("p", { class: "muted" }, `${count(found.results.length, "file")} of ${count(found.total, "matching place")} · ${found.freshness}`),
+    !found.weak && el("ul", { class: "legend" }, families.map((at) => el("li", {}, el("i", { class: `part part-${at}` }), FAMILIES[at]))),
+    el("ol", { class: `hits ${found.weak ? "weak" : ""}` }, found.results.map((hit) => card(hit, top))),
   ];
 }
 
@@ -39,9 +48,9 @@ function card(hit, top) {
     el("div", { class: "place" }, el("b", {}, hit.path), code(hit.lines || ""), hit.symbol && chip(hit.symbol), hit.stale && chip("edited since", "warn"),
       el("span", { class: "space" }), el("span", { class: "figure" }, hit.score?.toFixed(2) ?? "")),
     parts.length > 0 && el("div", { class: "why" },
-      el("div", { class: "stack", style: { width: `${Math.max(8, (100 * hit.score) / top)}%` }, role: "img", "aria-label": parts.map(([name, share]) => `${name} ${share}`).join(", ") },
+      el("div", { class: "stack", style: { width: `${Math.max(8, (100 * hit.score) / top)}%` }, role: "img", "aria-label": parts.map(([name, share]) => `${inWords(name)} ${share}`).join(", ") },
         parts.map(([name, share]) => el("i", { class: `part part-${family(name)}`, style: { flex: String(share / total) } }))),
-      el("p", { class: "muted small" }, parts.map(([name, share]) => `${name.replace("static", "meaning").replaceAll("_", " ")} ${share.toFixed(2)}`).join("  ·  "))),
+      el("p", { class: "muted small" }, parts.map(([name, share]) => `${inWords(name)} ${share.toFixed(2)}`).join("  ·  "))),
     hit.content && el("pre", { tabindex: "0", "aria-label": `Lines ${hit.lines} of ${hit.path}` }, hit.content),
     hit.more && el("p", { class: "muted" }, `Also: lines ${hit.more.map((other) => other.lines).join(", ")}`));
 }
