@@ -105,9 +105,10 @@ function paint(theme) {
 }
 
 function switchTheme() {
-  const isDark = getComputedStyle(document.body).getPropertyValue("--is-dark").trim() === "1";
-  localStorage.setItem("ctx-theme", isDark ? "light" : "dark");
-  paint(isDark ? "light" : "dark");
+  const now = document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  const theme = now === "dark" ? "light" : "dark";
+  localStorage.setItem("ctx-theme", theme);
+  paint(theme);
 }
 
 function openShortcuts() {

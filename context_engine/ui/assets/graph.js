@@ -165,7 +165,7 @@ export function draw(canvas, nodes, links, onpick) {
 
   function paint() {
     const style = getComputedStyle(canvas);
-    const color = (name) => style.getPropertyValue(name).trim();
+    const color = (name) => { canvas.style.color = `var(${name})`; return style.color; };
     const { scale } = view;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
@@ -214,6 +214,7 @@ export function draw(canvas, nodes, links, onpick) {
     const first = [nodes[0], picked, hovered].filter(Boolean);
     const cell = (node) => `${node.x} ${Math.floor(at(node)[1] / 14)}`;
     const taken = new Set(first.map(cell));
+    const [back, strong, muted, accent] = ["--surface", "--text", "--muted", "--accent"].map(color);
     const room = COLUMN * view.scale - 3 * radius - 14;
     const others = room < 30 ? [] : nodes.filter((node) => isSeen(...at(node)) && !taken.has(cell(node)) && taken.add(cell(node))).slice(0, 250);
     for (const node of [...others, ...first]) {
@@ -223,15 +224,15 @@ export function draw(canvas, nodes, links, onpick) {
       while (!isFirst && text.length > 2 && pen.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
       const width = pen.measureText(text).width, gap = 2 * radius + 4;
       const left = Math.max(4, Math.min(x + gap, canvas.clientWidth - width - 4));
-      pen.fillStyle = color("--surface");
+      pen.fillStyle = back;
       pen.fillRect(left - 2, y - 8, width + 4, 16);
       if (isFirst && node !== nodes[0]) {
-        pen.strokeStyle = color("--accent");
+        pen.strokeStyle = accent;
         pen.beginPath();
         pen.arc(x, y, radius + 3, 0, 7);
         pen.stroke();
       }
-      pen.fillStyle = color(isFirst ? "--text" : "--muted");
+      pen.fillStyle = isFirst ? strong : muted;
       pen.fillText(text, left, y);
     }
   }
