@@ -23,7 +23,7 @@ export function fileCard(file, findings = []) {
 function note(finding) {
   return el("div", { class: "finding" }, el("p", {}, chip(`P${finding.priority}`, PRIORITY[finding.priority]), " ", el("b", {}, finding.title)),
     finding.body && finding.body !== finding.title && el("p", {}, finding.body),
-    finding.evidence.length ? el("ul", {}, finding.evidence.map((text) => el("li", {}, text))) : null,
+    finding.evidence?.length ? el("ul", {}, finding.evidence.map((text) => el("li", {}, text))) : null,
     finding.suggestion && el("p", {}, el("b", {}, "Suggestion: "), finding.suggestion.description),
     el("small", {}, `${finding.rule} · ${finding.category} · confidence ${finding.confidence_score.toFixed(2)}`));
 }

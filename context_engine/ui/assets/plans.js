@@ -100,21 +100,20 @@ function diagram(plan, states) {
 }
 
 function versions(loaded, history) {
-  const rows = history.versions || [];
+  const rows = history.versions || [], known = loaded.versions || [loaded.version];
   const result = el("div", {});
   const choose = (label, chosen) => {
-    const control = el("select", { "aria-label": label }, loaded.versions.map((version) => el("option", { value: version }, `version ${version}`)));
+    const control = el("select", { "aria-label": label }, known.map((version) => el("option", { value: version }, `version ${version}`)));
     control.value = String(chosen);
     return control;
   };
-  const newest = loaded.versions.at(-1);
-  const from = choose("From", loaded.versions.at(-2) || newest), to = choose("To", newest);
+  const from = choose("From", known.at(-2) || known.at(-1)), to = choose("To", known.at(-1));
   const compare = () => load(result, "plan-difference", { plan_id: loaded.plan_id, from_version: Number(from.value), to_version: Number(to.value) }, difference);
   return el("section", {}, el("h2", {}, "History"),
     el("ul", { class: "timeline" }, [...rows.map((row) => ({ at: row.created_at, text: `version ${row.version}: ${row.change_summary}`, who: row.author })),
       ...(history.events || []).filter(({ kind }) => !kind.startsWith("plan_c")).map((event) => ({ at: event.at, text: word(event.kind), who: event.actor }))]
       .sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 20).map((row) => el("li", {}, el("time", {}, ago(row.at)), " ", row.text, " ", row.who && el("small", {}, `by ${row.who}`)))),
-    loaded.versions.length > 1 && el("div", { class: "tools" }, from, to, button("Compare", compare)), result);
+    known.length > 1 && el("div", { class: "tools" }, from, to, button("Compare", compare)), result);
 }
 
 function difference(found) {
