@@ -1,6 +1,6 @@
 """The cost of commands and of ten stdio servers with the daemon and without: wall, processor time, memory.
 
-    python bench/daemon.py REPOSITORY [--rounds 30] [--only commands|memory|kills]
+    python bench/daemon.py REPOSITORY [--rounds 30] [--only commands|first|memory|kills]
 
 Commands are asked in turn with `python -c pass` and ripgrep, so that a busy machine slows all alike. The folder is copied and
 indexed first. Every daemon of a run is in a runtime folder of its own and ended with it.
@@ -58,7 +58,7 @@ class Machine:
         )
         for name in ("run", "cache", "data"):
             (folder / name).mkdir()
-        self.symbol, self.path = symbol, path
+        self.source, self.symbol, self.path = repository, symbol, path
         self.env = os.environ | {
             "CTX_DAEMON": "1",
             "CTX_CACHE_FOLDER": str(folder / "cache"),
@@ -125,6 +125,9 @@ def commands(machine: Machine, rounds: int) -> str:
         **{f"ctx {line}<Tab>": ([CTX], machine.env | completing(line)) for line in TABS},
         "ctx search, no daemon": ([CTX, "search", query], machine.alone),
         "ctx symbol, no daemon": ([CTX, "symbol", machine.symbol], machine.alone),
+        "ctx status, no daemon": ([CTX, "status"], machine.alone),
+        "ctx index, nothing changed": ([CTX, "index"], machine.alone),
+        "git status": (["git", "-C", str(machine.source), "status"], machine.env),
     }
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
     for _ in range(rounds):
@@ -138,6 +141,28 @@ def commands(machine: Machine, rounds: int) -> str:
             (name, f"{walls[0]:.0f}", f"{statistics.median(walls):.0f}", f"{p95:.0f}", f"{statistics.median(cpus):.0f}")
         )
     return table(("command", "least ms", "p50 ms", "p95 ms", "own processor ms"), shown)
+
+
+def first_answers(machine: Machine, rounds: int) -> str:
+    """The processor time of a daemon until it is ready, and until its first search is answered."""
+    taken = []
+    for _ in range(rounds + 1):  # the first round compiles
+        process = subprocess.Popen([CTX, "daemon", "run"], env=machine.env, stderr=subprocess.DEVNULL)
+        while (machine.status() or {}).get("state") != "ready":
+            time.sleep(0.02)
+        ready = processor_ms(process.pid)
+        machine.run("search", "where is the limit of a reply decided")
+        taken.append((ready, processor_ms(process.pid)))
+        process.terminate()
+        process.wait()
+    shown = [f"{statistics.median(column):.0f}" for column in zip(*taken[1:], strict=True)]
+    return table(("own processor ms of a daemon", "ready", "first search answered"), [("median", *shown)])
+
+
+def processor_ms(pid: int) -> float:
+    """The processor time of a process."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 class Client:
@@ -272,7 +297,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--symbol", default="ToolDispatcher")
     parser.add_argument("--path", default="context_engine/errors.py")
-    parser.add_argument("--only", choices=("commands", "memory", "kills"))
+    parser.add_argument("--only", choices=("commands", "first", "memory", "kills"))
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(asked.repository, Path(folder), asked.symbol, asked.path)
@@ -281,6 +306,8 @@ def main() -> None:
             machine.start()
             print(commands(machine, asked.rounds), "\n")
             machine.end()
+        if asked.only in (None, "first"):
+            print(first_answers(machine, max(3, asked.rounds // 5)), "\n")
         if asked.only in (None, "memory"):
             print(memory(machine), "\n")
         if asked.only in (None, "kills"):

@@ -14,33 +14,17 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from context_engine import edit, engine_parts, index, memory, plans, references, repo, review, search
 from context_engine.context import Workspace
-from context_engine.engine_parts import (
-    open_second_pass,
-    read_embedder_config,
-    read_status,
-)
-from context_engine.index import EmbeddedStore, IndexService, ParsedFileCache, StaticEncoder, load_languages
+from context_engine.index import EmbeddedStore, IndexService, load_languages
 from context_engine.languages import Grammars
 from context_engine.model import Filter, Hit, Progress, Query, Status
-from context_engine.references import ExternalEdges, SymbolService
-from context_engine.repo import (
-    FileLister,
-    Git,
-    Root,
-    Watcher,
-    WorkspaceFiles,
-    check_workspace_root,
-    find_text_engine,
-    is_clone,
-)
-from context_engine.search import EmbeddingService, FileUsage, GramIndex, SearchService, TextScanner
+from context_engine.repo import Git, Root, WorkspaceFiles, check_workspace_root, is_clone
 from context_engine.secrets import RedactedDocuments, Redactor
 from context_engine.settings import Settings
 from context_engine.storage import (
     STATE_FOLDER,
     ConfinedFolder,
-    SharedRecords,
     StateFolder,
     user_cache_folder,
     user_config_folder,
@@ -50,13 +34,17 @@ from context_engine.team_parts import load_team_part
 from context_engine.timestamps import make_clock
 
 if TYPE_CHECKING:
+    from context_engine.context import SecondPassRunner
     from context_engine.edit import EditService
     from context_engine.memory import KnowledgeService
     from context_engine.plans import PlanService
+    from context_engine.references import SymbolService
+    from context_engine.repo import FileLister, Watcher
     from context_engine.review import ReviewService, ValidationService
+    from context_engine.search import EmbeddingService, FileUsage, GramIndex, SearchService, TextScanner
+    from context_engine.storage import SharedRecords
 
 Service = TypeVar("Service")
-LOCAL_STORES = ("", "embedded")
 JOURNAL = "journal.db"  # where there is none, no edit can be half written
 __all__ = ["Engine", "Filter", "Hit", "Progress", "Query", "Settings", "Status"]
 
@@ -98,33 +86,15 @@ class Engine(Workspace):
 
         self.languages = load_languages(root)
         self.grammars = Grammars(self._cache / "grammars")
-        texts = RedactedDocuments()
-        self.files = WorkspaceFiles(self._root, self.languages, texts)
+        self._texts = RedactedDocuments()
+        self.files = WorkspaceFiles(self._root, self.languages, self._texts)
         self.redactor = Redactor(root / STATE_FOLDER, self.files.read_once)
-
-        encoder = None if settings.embedder == "none" else StaticEncoder()
-        self.index = self._create_index(encoder)
-        parses = ParsedFileCache(self.languages, self.grammars, self.files.read_kept, texts)
-        edges = ExternalEdges(self._root, settings.scip_index)
-        self.symbols = SymbolService(self._root, self.index.live, parses, edges)
-
-        self.usage = FileUsage(self.cache_folder / "access.db", clock=self.now, enabled=settings.access_scoring)
-        self.embeddings = self._create_embeddings(encoder)
-        self._lister = FileLister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self.git.excludes_file)
-        self._grams = GramIndex(self._lister, self.cache_folder / "grams")
-        find_engine = partial(find_text_engine, root, self._lister.encoding_of)
-        self.text_search = TextScanner(self._root, self._lister, find_engine, texts, self._grams)
-        ranks = (self.index, self.files, self.usage, encoder, self.embeddings.near, self.text_search)
-        self.search = SearchService(*ranks)
+        self._encoder = engine_parts.open_encoder(settings)
+        self.index = self._create_index()
         self._shared_records: SharedRecords | None = None
         if settings.store_records and not self.is_clone:
             self._shared_records = load_team_part("records")(root, settings, self.cache_folder)
-        self._encoder = encoder
-
-        self.index.live.subscribe(self.embeddings.wake)
-        self.index.live.subscribe(self._wake_memory)
-        self.second_pass = open_second_pass(settings)
-        """Refines what a tool found out: a model that the user named, or the calling agent."""
+        self.index.live.subscribe(self._wake_services)
         self.mended: tuple[str, ...] = ()
         """A sentence for each half-written edit of a killed process that was repaired at the start."""
 
@@ -150,14 +120,64 @@ class Engine(Workspace):
         for folder in (*caches, self._user_folder, user_config_folder()):
             ConfinedFolder(folder).sweep()
 
-    # -- services that import much, for callers who need them --
+    # -- services that are opened when they are asked for; the names of a package import its modules --
+
+    @LazyService
+    def symbols(self) -> SymbolService:
+        """Definitions, imports, callers and uses."""
+        parses = index.ParsedFileCache(self.languages, self.grammars, self.files.read_kept, self._texts)
+        edges = references.ExternalEdges(self._root, self.settings.scip_index)
+        return references.SymbolService(self._root, self.index.live, parses, edges)
+
+    @LazyService
+    def usage(self) -> FileUsage:
+        """Which files this user works with."""
+        file = self.cache_folder / "access.db"
+        return search.FileUsage(file, clock=self.now, enabled=self.settings.access_scoring)
+
+    @LazyService
+    def embeddings(self) -> EmbeddingService:
+        """The vectors of a provider."""
+        return search.EmbeddingService(
+            engine_parts.read_embedder_config(self.settings, os.environ),
+            self._encoder,
+            live=self.index.live,
+            files=self.files,
+            store_file=self._cache / "vectors.db",
+            bytes_max=self.settings.vectors_bytes_max,
+        )
+
+    @LazyService
+    def _lister(self) -> FileLister:
+        """The files that are searched and edited."""
+        stale_s = self.settings.staleness_ms / 1_000
+        return repo.FileLister(self.root, stale_s=stale_s, excludes_file=self.git.excludes_file)
+
+    @LazyService
+    def _grams(self) -> GramIndex:
+        return search.GramIndex(self._lister, self.cache_folder / "grams")
+
+    @LazyService
+    def text_search(self) -> TextScanner:
+        """Exact text and regular expressions."""
+        find_engine = partial(repo.find_text_engine, self.root, self._lister.encoding_of)
+        return search.TextScanner(self._root, self._lister, find_engine, self._texts, self._grams)
+
+    @LazyService
+    def search(self) -> SearchService:
+        """Ranked answers."""
+        near = self.embeddings.near
+        return search.SearchService(self.index, self.files, self.usage, self._encoder, near, self.text_search)
+
+    @LazyService
+    def second_pass(self) -> SecondPassRunner:
+        """Refines what a tool found out: a model that the user named, or the calling agent."""
+        return engine_parts.open_second_pass(self.settings)
 
     @LazyService
     def edits(self) -> EditService:
         """Changes of files, all or none, and their undo."""
-        from context_engine.edit import EditService  # 90 ms
-
-        return EditService(
+        return edit.EditService(
             self.files,
             self.languages,
             self.grammars,
@@ -172,9 +192,7 @@ class Engine(Workspace):
     @LazyService
     def memory(self) -> KnowledgeService:
         """Memories, and what is derived from the repository and its history."""
-        from context_engine.memory import KnowledgeService  # 50 ms
-
-        return KnowledgeService(
+        return memory.KnowledgeService(
             self._root,
             self.git,
             index=self.index,
@@ -199,17 +217,19 @@ class Engine(Workspace):
         timer.start()
         self._memory_timer = timer
 
-    def _wake_memory(self) -> None:
-        if "memory" in self.__dict__:  # before the first question there is nothing to bring up to date
-            self.memory.wake()
+    def _list_open(self, *names: str) -> list[Any]:
+        """Return those of the services that were asked for."""
+        return [self.__dict__[name] for name in names if name in self.__dict__]
+
+    def _wake_services(self) -> None:
+        for service in self._list_open("embeddings", "memory"):  # any other one has nothing to bring up to date
+            service.wake()
 
     @LazyService
     def plans(self) -> PlanService:
         """Plans of this workspace, with their progress and approvals."""
-        from context_engine.plans import PlanService  # 20 ms
-
         settings = self.settings
-        return PlanService(
+        return plans.PlanService(
             self._root,
             self.git,
             self.now,
@@ -230,9 +250,7 @@ class Engine(Workspace):
     @LazyService
     def reviews(self) -> ReviewService:
         """Reviews of changes: checks, analyzers, sessions."""
-        from context_engine.review import ReviewService, ReviewWorkspace  # 40 ms
-
-        workspace = ReviewWorkspace(
+        workspace = review.ReviewWorkspace(
             root=self._root,
             git=self.git,
             languages=self.languages,
@@ -242,21 +260,19 @@ class Engine(Workspace):
             redactor=self.redactor,
             programs=tuple(name.strip() for name in self.settings.review_programs.split(",")),
         )
-        return ReviewService(workspace, now=self.now, shared_records=self._shared_records)
+        return review.ReviewService(workspace, now=self.now, shared_records=self._shared_records)
 
     @LazyService
     def validation(self) -> ValidationService:
         """Checks of content: secrets, syntax, style, and claims about this workspace."""
-        from context_engine.review import ValidationService  # 20 ms
-
-        return ValidationService(self.languages, self.grammars, self.redactor, self, self._root)
+        return review.ValidationService(self.languages, self.grammars, self.redactor, self, self._root)
 
     # -- watching, status and closing --
 
     def watch(self) -> None:
         """Follow edits until `close`; where that is impossible, the files are scanned before answers."""
         if self._watcher is None:
-            self._watcher = Watcher(self.root, self._note_changes, quiet_ms=self.settings.quiet_ms)
+            self._watcher = repo.Watcher(self.root, self._note_changes, quiet_ms=self.settings.quiet_ms)
             self._watcher.start()
             self.index.live.follow(self._watcher)
             self._lister.follow(self._watcher)
@@ -276,7 +292,7 @@ class Engine(Workspace):
     def status(self) -> Status:
         """Return what is indexed, how fresh it is and where it is stored. Looks at the workspace for edits."""
         watcher = (self._watcher.problem or "running") if self._watcher else "off"
-        return read_status(
+        return engine_parts.read_status(
             self.index,
             self.search,
             self.embeddings,
@@ -291,22 +307,14 @@ class Engine(Workspace):
         """Stop the threads and processes and close the files."""
         if self._watcher is not None:
             self._watcher.stop()
-        if "reviews" in self.__dict__:
-            self.reviews.close()
-        for part in (self._grams, self.embeddings, self.second_pass):
-            part.close()
+        for service in self._list_open("reviews", "_grams", "embeddings", "second_pass"):
+            service.close()
         if self._memory_timer is not None:
             self._memory_timer.cancel()
             self._memory_timer.join()
-        if "memory" in self.__dict__:
-            self.memory.close()
-        self.usage.close()
-        self.symbols.close()
-        self.index.close()
-        if "edits" in self.__dict__:
-            self.edits.close()
-        if self._shared_records is not None:
-            self._shared_records.close()
+        for service in self._list_open("memory", "usage", "symbols", "index", "edits", "_shared_records"):
+            if service is not None:
+                service.close()
 
     def __enter__(self) -> Self:
         return self
@@ -316,9 +324,9 @@ class Engine(Workspace):
 
     # -- creating the services --
 
-    def _create_index(self, encoder: StaticEncoder | None) -> IndexService:
+    def _create_index(self) -> IndexService:
         settings = self.settings
-        if settings.store_url in LOCAL_STORES:
+        if settings.store_url in engine_parts.LOCAL_STORES:
             store = EmbeddedStore(self.cache_folder)
         else:
             store = load_team_part("index_store")(self.root, settings, self.cache_folder, self.files.load)
@@ -327,20 +335,10 @@ class Engine(Workspace):
             self.cache_folder,
             self.languages,
             self.grammars,
-            encoder,
+            self._encoder,
             store=store,
             git=self.git,
             workers=settings.workers,
             bytes_max=settings.index_bytes_max,
             sweep_rest_s=settings.staleness_ms / 1_000,
-        )
-
-    def _create_embeddings(self, encoder: StaticEncoder | None) -> EmbeddingService:
-        return EmbeddingService(
-            read_embedder_config(self.settings, os.environ),
-            encoder,
-            live=self.index.live,
-            files=self.files,
-            store_file=self._cache / "vectors.db",
-            bytes_max=self.settings.vectors_bytes_max,
         )

@@ -4,27 +4,48 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine import __version__
-from context_engine.context import SecondPassRunner, open_runner
-from context_engine.embedding import EmbedderConfig
-from context_engine.index import SCHEMA_VERSION
-from context_engine.model import Status
-from context_engine.repo import Git
+from context_engine import __version__, context, embedding
+from context_engine.index import SCHEMA_VERSION, ChangeFinder, EmbeddedStore, StaticEncoder
+from context_engine.model import IndexReport, Status
+from context_engine.repo import Git, check_workspace_root
 from context_engine.settings import Settings
 
 if TYPE_CHECKING:
+    from context_engine.context import SecondPassRunner
+    from context_engine.embedding import EmbedderConfig
     from context_engine.index import IndexService
     from context_engine.search import EmbeddingService, SearchService
 
+LOCAL_STORES = ("", "embedded")
 SKIPPED_EXAMPLES_MAX = 20
+
+
+def report_unchanged(root: Path, settings: Settings) -> IndexReport | None:
+    """Return the report of a run over a workspace that has nothing to do; None for any other, which needs an Engine.
+
+    Raises: as `Engine.open`.
+    """
+    chosen = check_workspace_root(root)
+    settings.check_folders(chosen)
+    if settings.store_url not in LOCAL_STORES:
+        return None
+    with closing(EmbeddedStore(settings.workspace_cache(chosen))) as store:
+        finder = ChangeFinder(chosen, store, bytes_max=settings.index_bytes_max)
+        return finder.report_unchanged(open_encoder(settings))
+
+
+def open_encoder(settings: Settings) -> StaticEncoder | None:
+    """Return what makes static vectors; None if the user wants none."""
+    return None if settings.embedder == "none" else StaticEncoder()
 
 
 def read_embedder_config(settings: Settings, env: Mapping[str, str]) -> EmbedderConfig:
     """Return what the settings say about the provider of vectors; the key is read from the environment."""
-    return EmbedderConfig(
+    return embedding.EmbedderConfig(
         settings.embedder,
         settings.embedding_model,
         settings.embedding_address,
@@ -38,7 +59,7 @@ def read_embedder_config(settings: Settings, env: Mapping[str, str]) -> Embedder
 def open_second_pass(settings: Settings) -> SecondPassRunner:
     """Return the runner of second passes that the user configured."""
     key = os.environ.get(settings.assist_key_variable, "") if settings.assist_key_variable else ""
-    return open_runner(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)
+    return context.open_runner(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)
 
 
 def read_status(

@@ -1,4 +1,4 @@
-"""Writes the static table in the form that `context_engine/embedding/static_embedder.py` reads."""
+"""Writes the static table in the form that `context_engine/embedding/table_file.py` describes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from context_engine.embedding.static_embedder import LEVEL_MAX, MAGIC
+from context_engine.embedding.static_embedder import LEVEL_MAX
+from context_engine.embedding.table_file import MAGIC
 
 
 def pack_table(pieces: Sequence[str], rows: np.ndarray, facts: Mapping[str, Any]) -> bytes:

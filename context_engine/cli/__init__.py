@@ -49,6 +49,11 @@ def main() -> None:
 
 
 def _run_here() -> int:
-    from context_engine.cli.app import run  # typer and rich take 0.1 s to import
+    if sys.argv[1:] == ["index"]:  # without options no parser is needed, which takes 0.1 s to import
+        from context_engine.cli.command_runner import run_to_exit_code
+        from context_engine.cli.index_commands import index
+
+        return run_to_exit_code(index)
+    from context_engine.cli.app import run
 
     return run()

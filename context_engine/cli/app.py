@@ -18,7 +18,6 @@ from context_engine.cli.command_runner import run_to_exit_code
 from context_engine.cli.command_table import GROUPS
 from context_engine.cli.common_options import AsJson, CommandApp, CommandGroup, HelpCommand, Root, Yes
 from context_engine.cli.gain_command import gain
-from context_engine.cli.index_commands import index
 from context_engine.cli.record_commands import memory_app, plan_app
 from context_engine.cli.review_command import review
 from context_engine.cli.tool_commands import add_commands, build_parameters
@@ -78,7 +77,30 @@ def _ctx(
         os.environ["CTX_DEBUG"] = "1"  # `run` reads it when an error occurs
 
 
-app.command()(index)
+@app.command()
+def index(
+    path: Annotated[Path | None, typer.Argument(help="The workspace, or a folder in it; default: here.")] = None,
+    root: Root = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Rebuild everything; searches use the old index meanwhile.")
+    ] = False,
+    embed: Annotated[
+        bool, typer.Option("--embed", help="Also create missing vectors with the chosen provider.")
+    ] = False,
+    store: Annotated[
+        str, typer.Option("--store", metavar="URL", help="Database of the team, for this run; default: CTX_STORE_URL.")
+    ] = "",
+    share: Annotated[
+        bool, typer.Option("--share", help="Publish the index to that database; default: CTX_STORE_SHARES.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Index a repository, or update its index."""
+    from context_engine.cli.index_commands import index as run_index
+
+    raise typer.Exit(run_index(path, root, force=force, embed=embed, store=store, share=share, as_json=as_json))
+
+
 for group in (app, memory_app, plan_app):
     add_commands(group, GROUPS[group.group])
 app.add_typer(memory_app)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from context_engine import embedding, search
-from context_engine.cli.common_options import AsJson, Root, command_group, open_engine, print_json
+from context_engine.cli.common_options import AsJson, Root, command_group
 from context_engine.cli.progress import run_index, run_with_progress
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import open_engine, print_json
 from context_engine.text import format_count, format_size
 
 if TYPE_CHECKING:

@@ -1,10 +1,8 @@
-"""Shared by the commands of `ctx`: options, help pages, and the workspace that a command works on."""
+"""Shared by the commands of `ctx`: options and help pages."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,14 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from context_engine.cli.global_options import VERBOSE
-from context_engine.repo import nearest_project
-from context_engine.text import escape_line
-
 if TYPE_CHECKING:
-    from context_engine.engine import Engine
-
-ROOT_VARIABLE = "CTX_ROOT"
+    pass
 
 Root = Annotated[
     Path | None,
@@ -35,11 +27,6 @@ WorkspaceName = Annotated[
         "--workspace", "-w", metavar="NAME", help="Use all repositories of this workspace; see ctx workspace."
     ),
 ]
-
-
-def print_json(value: Any) -> None:
-    """Print a value as one line of JSON."""
-    print(json.dumps(value, ensure_ascii=False))
 
 
 class HelpCommand(TyperCommand):
@@ -103,28 +90,3 @@ def command_group(name: str, description: str) -> CommandApp:
     app = CommandApp(name=name, help=description, cls=CommandGroup, no_args_is_help=True)
     app.group = f"ctx {name}"
     return app
-
-
-def resolve_root(root: Path | None) -> Path:
-    """Return the given workspace, else the one in CTX_ROOT, else the project around this folder."""
-    folder = Path.cwd()
-    chosen = root or os.environ.get(ROOT_VARIABLE, "").strip()
-    if chosen:
-        found, reason = folder / Path(chosen).expanduser(), "--root" if root else ROOT_VARIABLE
-    else:
-        found, reason = find_project(folder), "the project around this folder"
-    if os.environ.get(VERBOSE):
-        sys.stderr.write(f"workspace {escape_line(str(found))} ({reason})\n")
-    return found
-
-
-def find_project(start: Path) -> Path:
-    """Return the nearest project at or above `start`, or `start` itself if there is none."""
-    return nearest_project(start) or start
-
-
-def open_engine(root: Path | None) -> Engine:
-    """Open the engine of the workspace. It is imported here, because it takes longer than the help of a command."""
-    from context_engine.engine import Engine
-
-    return Engine.open(resolve_root(root))

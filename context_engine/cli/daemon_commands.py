@@ -81,7 +81,6 @@ def load_services() -> daemon.DaemonServices:
     from context_engine.cli.daemon_queries import QueryAnswerer
     from context_engine.cli.hook_command import answer_hook_request
     from context_engine.context import ShownLinesBySession
-    from context_engine.hooks import HookResponder
     from context_engine.server import SessionServer, follow_edits
     from context_engine.settings import Settings
 
@@ -92,7 +91,7 @@ def load_services() -> daemon.DaemonServices:
         handlers={
             "query": queries.answer,
             "index": queries.index,
-            "hook": partial(answer_hook_request, pool, HookResponder(shown)),
+            "hook": partial(answer_hook_request, pool, shown),
             "session": sessions.serve,
         },
         idle_s=settings.daemon_idle_minutes * 60.0,

@@ -14,10 +14,10 @@ import typer
 from context_engine.cli.app import app
 from context_engine.cli.command_runner import report_failure
 from context_engine.cli.command_table import QUERIES
-from context_engine.cli.common_options import find_project
 from context_engine.cli.query_commands import STDIN
 from context_engine.cli.screens import RecordedScreen
 from context_engine.cli.tool_commands import QueryPlace, Values
+from context_engine.cli.workspace_choice import find_project
 from context_engine.errors import ContextEngineError
 from context_engine.server import parse_call
 

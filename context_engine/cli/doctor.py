@@ -29,9 +29,9 @@ from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.client_config import ClientConfigState
 from context_engine.cli.clients.client_table import Machine
 from context_engine.cli.clients.launch_command import PACKAGE, LaunchCommand, find_own_launch_command
-from context_engine.cli.common_options import ROOT_VARIABLE, resolve_root
 from context_engine.cli.hook_command import is_trusted
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import ROOT_VARIABLE, resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.repo import VERSION_MIN, Watcher, check_workspace_root, find_program, find_ripgrep, nearest_project

@@ -9,8 +9,9 @@ import typer
 
 from context_engine import server
 from context_engine.cli.command_runner import NOTHING_FOUND
-from context_engine.cli.common_options import AsJson, Root, print_json, resolve_root
+from context_engine.cli.common_options import AsJson, Root
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import print_json, resolve_root
 from context_engine.repo import check_workspace_root
 from context_engine.settings import Settings
 from context_engine.storage import workspace_id

@@ -11,6 +11,8 @@ import os
 import sys
 import time
 
+import context_engine
+from context_engine import hooks
 from context_engine.daemon import ask_daemon, start_daemon
 from context_engine.hooks import OTHER, PROMPT, SESSION, HookEvent, HookInputError, format_reply, parse_event
 
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from context_engine.context import ShownLinesBySession
     from context_engine.daemon import DaemonConnection, EnginePool
-    from context_engine.hooks import HookResponder
 
 INPUT_BYTES_MAX = 16_000_000
 """Of an event; the longest have the output of a tool."""
@@ -102,13 +104,13 @@ def answer_event(event: HookEvent, env: Mapping[str, str]) -> tuple[str, str]:
 
 
 def answer_hook_request(
-    pool: EnginePool, responder: HookResponder, request: Mapping[str, Any], _: DaemonConnection
+    pool: EnginePool, shown: ShownLinesBySession, request: Mapping[str, Any], _: DaemonConnection
 ) -> Mapping[str, Any]:
     """Answer an event in the daemon. Raises: KeyError, TypeError for a request that no client sends."""
 
     def answer(root: Path) -> str:
         with pool.lease(root) as lease:
-            return responder.answer(lease.engine(), event, client=int(request["client"]))
+            return hooks.HookResponder(shown).answer(lease.engine(), event, client=int(request["client"]))
 
     event = HookEvent(*request["event"])
     text, problem = _answer_in_project(event, request["folder"], answer)
@@ -119,11 +121,8 @@ def _answer_here(event: HookEvent) -> tuple[str, str]:
     """Answer an event in this process, with an Engine that is opened for it."""
 
     def answer(root: Path) -> str:
-        from context_engine.engine import Engine  # 300 ms
-        from context_engine.hooks import HookResponder
-
-        with Engine.open(root) as engine:
-            return HookResponder().answer(engine, event)
+        with context_engine.Engine.open(root) as engine:
+            return hooks.HookResponder().answer(engine, event)
 
     return _answer_in_project(event, os.curdir, answer)
 

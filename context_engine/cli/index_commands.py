@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+import context_engine
+from context_engine import engine_parts
 from context_engine.cli.command_runner import INTERRUPTED
-from context_engine.cli.common_options import AsJson, Root, find_project, print_json, resolve_root
 from context_engine.cli.progress import run_index, run_with_progress
 from context_engine.cli.screens import Screen, process_screen
-from context_engine.cli.tool_commands import warn_of_store
+from context_engine.cli.workspace_choice import find_project, print_json, resolve_root, warn_of_store
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.repo import check_workspace_root
 from context_engine.settings import Settings
@@ -26,47 +25,37 @@ NAMED_MAX = 5
 
 
 def index(
-    path: Annotated[Path | None, typer.Argument(help="The workspace, or a folder in it; default: here.")] = None,
-    root: Root = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Rebuild everything; searches use the old index meanwhile.")
-    ] = False,
-    embed: Annotated[
-        bool, typer.Option("--embed", help="Also create missing vectors with the chosen provider.")
-    ] = False,
-    store: Annotated[
-        str, typer.Option("--store", metavar="URL", help="Database of the team, for this run; default: CTX_STORE_URL.")
-    ] = "",
-    share: Annotated[
-        bool, typer.Option("--share", help="Publish the index to that database; default: CTX_STORE_SHARES.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Index a repository, or update its index."""
-    from context_engine.engine import Engine
-
+    path: Path | None = None,
+    root: Path | None = None,
+    *,
+    force: bool = False,
+    embed: bool = False,
+    store: str = "",
+    share: bool = False,
+    as_json: bool = False,
+) -> int:
+    """Index a repository, or update its index; return the exit code. `app.py` has the options."""
     screen = process_screen()
     workspace, part = _resolve_target(path, root)
-    with Engine.open(workspace, settings=choose_store(Settings.load(workspace), store, share=share)) as engine:
+    settings = choose_store(Settings.load(workspace), store, share=share)
+    report = None if force or embed or part else engine_parts.report_unchanged(workspace, settings)
+    if report is not None:
+        _show_outcome(workspace, report, settings, screen, as_json=as_json)
+        return 0
+    with context_engine.Engine.open(workspace, settings=settings) as engine:
         try:
             report = run_index(engine, path=part, force=force)
         except Cancelled:
             files = engine.status().files
             screen.warn("interrupted", f"{files:,} files are indexed; ctx index goes on from there")
-            raise typer.Exit(INTERRUPTED) from None
+            return INTERRUPTED
         finally:
             warn_of_store(engine, screen)
-        if as_json:
-            print_json(_format_report(workspace, report))
-        elif not screen.is_quiet:
-            _show_report(workspace, report, screen)
+        _show_outcome(workspace, report, settings, screen, as_json=as_json)
         engine.memory.get_knowledge()  # the first question need not wait for it
-        for what, step in engine.settings.notes():
-            screen.warn("note", f"{what}. {step}")
         if engine.index.live.last_error:
             screen.err.show(("warning", "yellow"), f": {engine.index.live.last_error}")
-        if embed:
-            raise typer.Exit(_embed(engine, screen, is_silent=as_json or screen.is_quiet))
+        return _embed(engine, screen, is_silent=as_json or screen.is_quiet) if embed else 0
 
 
 def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
@@ -95,6 +84,16 @@ def _embed(engine: Engine, screen: Screen, *, is_silent: bool) -> int:
         model = engine.status().embeddings.model
         screen.out.show_rows([("embedded", f"{format_count(chunks, 'chunk')} by {model}")])
     return 0
+
+
+def _show_outcome(workspace: Path, report: IndexReport, settings: Settings, screen: Screen, *, as_json: bool) -> None:
+    """Print the summary of a run, and which settings are ignored."""
+    if as_json:
+        print_json(_format_report(workspace, report))
+    elif not screen.is_quiet:
+        _show_report(workspace, report, screen)
+    for what, step in settings.notes():
+        screen.warn("note", f"{what}. {step}")
 
 
 def _format_report(workspace: Path, report: IndexReport) -> dict[str, object]:

@@ -13,11 +13,12 @@ import typer
 from context_engine import plans, tools
 from context_engine.cli import shell_completion
 from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
-from context_engine.cli.common_options import AsJson, Root, Yes, command_group, open_engine, print_json
+from context_engine.cli.common_options import AsJson, Root, Yes, command_group
 from context_engine.cli.next_commands import name_commands
 from context_engine.cli.progress import ensure_index
 from context_engine.cli.screens import process_screen
 from context_engine.cli.tool_commands import Values
+from context_engine.cli.workspace_choice import open_engine, print_json
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.secrets import redact_file
 from context_engine.text import compact_json, drop_empty, ids_ending_with

@@ -14,10 +14,11 @@ import typer
 from context_engine import __version__, repo, tools
 from context_engine import review as reviews
 from context_engine.cli.command_runner import FINDINGS, INTERRUPTED
-from context_engine.cli.common_options import AsJson, Root, open_engine, print_json
+from context_engine.cli.common_options import AsJson, Root
 from context_engine.cli.progress import run_with_progress
 from context_engine.cli.screens import Output, Screen, process_screen
 from context_engine.cli.tool_commands import split_lists
+from context_engine.cli.workspace_choice import open_engine, print_json
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 
 if TYPE_CHECKING:

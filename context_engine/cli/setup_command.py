@@ -19,9 +19,9 @@ from context_engine.cli.clients.client_config import ClientConfigFile
 from context_engine.cli.clients.client_table import Client, HookFormat, resolve_paths
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable, starts_ctx
 from context_engine.cli.command_runner import FAILED, show_error
-from context_engine.cli.common_options import find_project, print_json
 from context_engine.cli.hook_command import trust_project
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import find_project, print_json
 from context_engine.errors import ContextEngineError, InvalidArgument, NotConfirmed
 from context_engine.repo import check_workspace_root, nearest_project
 from context_engine.server import ToolSelection

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from context_engine import server, storage, tools
-from context_engine.cli.common_options import find_project
+from context_engine.cli.workspace_choice import find_project
 from context_engine.text import make_slugs, read_json
 
 MEMORY_CATEGORIES = ("preferences", "decisions", "facts")

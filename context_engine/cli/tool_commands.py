@@ -22,9 +22,10 @@ import typer
 
 from context_engine import tools
 from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
-from context_engine.cli.common_options import AsJson, CommandApp, HelpCommand, Root, open_engine
+from context_engine.cli.common_options import AsJson, CommandApp, HelpCommand, Root
 from context_engine.cli.next_commands import name_commands
 from context_engine.cli.screens import Screen, process_screen
+from context_engine.cli.workspace_choice import open_engine, warn_of_store
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -230,12 +231,6 @@ def build_dispatcher(opened: Engine | Mapping[str, Engine], *, structured: bool 
         selection=selection,
         project_names=lambda: tuple(opened),
     )
-
-
-def warn_of_store(engine: Engine, screen: Screen) -> None:
-    """Warn if the store of a team did not answer."""
-    if engine.index.store_problem:
-        screen.warn("warning", engine.index.store_warning)
 
 
 # -- the parameters of a command line ---------------------------------------------------------------------------------

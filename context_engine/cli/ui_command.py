@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from context_engine import server, ui
-from context_engine.cli.common_options import WorkspaceName, resolve_root
+from context_engine.cli.common_options import WorkspaceName
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import resolve_root
 from context_engine.cli.workspace_commands import load_repositories
 from context_engine.errors import ContextEngineError
 from context_engine.repo import check_workspace_root

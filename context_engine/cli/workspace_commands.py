@@ -12,9 +12,10 @@ import typer
 
 from context_engine import repo
 from context_engine.cli.command_runner import FAILED
-from context_engine.cli.common_options import AsJson, command_group, find_project, print_json
+from context_engine.cli.common_options import AsJson, command_group
 from context_engine.cli.progress import run_index, run_with_progress
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import find_project, print_json
 from context_engine.errors import ContextEngineError
 from context_engine.settings import Settings
 from context_engine.storage import user_cache_folder, user_config_folder

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from context_engine.embedding.embedder import (
         Embedder,
         EmbedderConfig,
-        compute_fingerprint,
         normalize_rows,
         open_embedder,
         raise_if_cancelled,
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
         build_url,
         extract_json_message,
     )
-    from context_engine.embedding.static_embedder import SHIPPED, StaticEmbedder, read_fingerprint
+    from context_engine.embedding.static_embedder import StaticEmbedder
+    from context_engine.embedding.table_file import SHIPPED, compute_fingerprint, read_fingerprint
     from context_engine.embedding.vector_rows import KEY_BYTES, Keys, RaggedArray, VectorRows, hash_texts, quantize
     from context_engine.embedding.vector_store import VectorStore
 

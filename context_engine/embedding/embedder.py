@@ -5,7 +5,6 @@ A provider is chosen by name and is not imported before. Nothing here opens a fi
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -98,18 +97,6 @@ def open_embedder(config: EmbedderConfig) -> Embedder:
             suggestion=suggest_nearest(config.provider, PROVIDERS).strip() or f"There are {', '.join(PROVIDERS)}.",
         )
     return resolve_name(PROVIDERS[config.provider])(config)
-
-
-def compute_fingerprint(*facts: object) -> str:
-    """Return 32 hex digits for the facts that decide a vector, equal in every process; their order counts.
-
-    >>> compute_fingerprint("static", 1) == compute_fingerprint("static", "1")
-    True
-    >>> compute_fingerprint("ab", "c") == compute_fingerprint("a", "bc")
-    False
-    """
-    stated = "\0".join(str(fact) for fact in facts)
-    return hashlib.sha256(stated.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def normalize_rows(rows: np.ndarray) -> np.ndarray:

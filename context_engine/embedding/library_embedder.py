@@ -18,9 +18,9 @@ from context_engine.embedding.embedder import (
     BatchEmbedder,
     EmbedderConfig,
     Mode,
-    compute_fingerprint,
     normalize_rows,
 )
+from context_engine.embedding.table_file import compute_fingerprint
 from context_engine.errors import EmbedderUnusable, UnsupportedHost
 from context_engine.repo import pip_install
 

@@ -19,7 +19,6 @@ from context_engine.embedding.embedder import (
     BatchEmbedder,
     EmbedderConfig,
     Mode,
-    compute_fingerprint,
     cut,
     normalize_rows,
 )
@@ -30,6 +29,7 @@ from context_engine.embedding.http_endpoint import (
     build_url,
     extract_json_message,
 )
+from context_engine.embedding.table_file import compute_fingerprint
 from context_engine.errors import EmbedderUnusable
 
 RECIPE = 1

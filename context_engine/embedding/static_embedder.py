@@ -7,11 +7,8 @@ and order do not count; what a text repeats counts more, so a caller repeats wha
 from __future__ import annotations
 
 import hashlib
-import json
-import mmap
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -19,29 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, compute_fingerprint, raise_if_cancelled
+from context_engine.embedding.embedder import Embedder, EmbedderConfig, Mode, raise_if_cancelled
+from context_engine.embedding.table_file import (
+    NAME,
+    RECIPE,
+    SHIPPED,
+    BadTableError,
+    compute_fingerprint,
+    map_file,
+    name_refusal,
+    read_header,
+)
 from context_engine.embedding.vector_rows import RaggedArray
 from context_engine.embedding.wordpiece import WordPieces
-from context_engine.errors import StorageCorrupt
-from context_engine.repo import pip_install
 
-# -- static table ------------------------------------------------------------------------------------------------------
-
-# The static table as bytes: a vocabulary and one row of four-bit numbers a piece, in a form that shows tampering.
-#
-#     magic 8 | header length 4 | header JSON | body: pieces by line, scales float16, rows (two numbers a byte)
-#
-# The header has shape and provenance and the sha256 of the body; the name of the form is the magic. What was cut short,
-# changed by one bit or is something else is refused with the reason; nothing of it is used.
-
-MAGIC = b"CTXSTAT1"
-"""The last character counts the formats: 1 four bits, one scale for each row, an even number of dimensions."""
 LEVEL_MAX = 7
 """Numbers from -7 to 7: symmetric, so that zero is zero. They are stored plus eight, in four bits."""
-
-
-class BadTableError(ValueError):
-    """These bytes are not a table; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +65,7 @@ class StaticTable:
 
 def unpack_table(data: bytes | memoryview) -> StaticTable:
     """Return the table in these bytes; the rows are views of them, not copies. Raises: BadTableError."""
-    facts, body, sha256 = _header(memoryview(data))
+    facts, body, sha256 = read_header(memoryview(data))
     count, half = facts["rows"], facts["dimensions"] // 2
     scales_at = facts["piece_bytes"]
     rows_at = scales_at + 2 * count
@@ -92,35 +82,10 @@ def unpack_table(data: bytes | memoryview) -> StaticTable:
     )
 
 
-def _header(view: memoryview) -> tuple[dict[str, Any], memoryview, str]:
-    """Return the facts of the header, the body, and the sha256 of everything before the body."""
-    if bytes(view[: len(MAGIC)]) != MAGIC:
-        raise BadTableError("it is not a static table of this version")
-    start = len(MAGIC) + 4
-    stop = start + int.from_bytes(view[len(MAGIC) : start], "little")
-    try:
-        facts = json.loads(bytes(view[start:stop]))
-        shape = [facts[name] for name in ("rows", "dimensions", "piece_bytes")]
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadTableError("its header cannot be read") from error
-    if not all(isinstance(number, int) and number >= 0 for number in shape) or "sha256" not in facts:
-        raise BadTableError("its header cannot be read")
-    return facts, view[stop:], hashlib.sha256(view[:stop]).hexdigest()
-
-
 # -- static embedder ---------------------------------------------------------------------------------------------------
 
-SHIPPED = Path(__file__).with_name("static.table")
-RECIPE = 1
-"""How a text becomes pieces. 1: words of letters, digits and underscores, split, lower case, WordPiece, all counted."""
 BLOCK_TEXTS = 256
 """Texts summed at once: their rows would be 100 MB; each distinct row is unpacked once for a block."""
-
-
-def read_fingerprint(path: Path = SHIPPED) -> str:
-    """Return the fingerprint of `StaticEmbedder(path)` from the header alone. Raises: StorageCorrupt."""
-    with _refusal_named(path):
-        return compute_fingerprint(StaticEmbedder.name, RECIPE, _header(_map_file(path))[2])
 
 
 def open_embedder(_: EmbedderConfig) -> Embedder:
@@ -134,11 +99,11 @@ class StaticEmbedder:
     It may be asked by many threads.
     """
 
-    name = "static"
+    name = NAME
 
     def __init__(self, path: Path = SHIPPED) -> None:
-        with _refusal_named(path):
-            self._table: StaticTable | None = unpack_table(_map_file(path))
+        with name_refusal(path):
+            self._table: StaticTable | None = unpack_table(map_file(path))
         self.dimensions = self._table.dimensions
         self.fingerprint = compute_fingerprint(self.name, RECIPE, self._table.sha256)
         self._pieces = WordPieces(self._table.pieces)
@@ -214,26 +179,3 @@ def _unpacked_rows(table: StaticTable, pieces: np.ndarray) -> tuple[np.ndarray, 
     place = np.zeros(len(table.scales), dtype=np.int32)
     place[used] = np.arange(len(used))
     return table.rows(used), place[pieces]
-
-
-def _map_file(path: Path) -> memoryview:
-    """Return the bytes of a file. Raises: OSError, ValueError if it is empty."""
-    with path.open("rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-
-@contextmanager
-def _refusal_named(path: Path) -> Generator[None]:
-    """Turn errors into one that names the file and what to do about it. Raises: StorageCorrupt."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        if isinstance(error, BadTableError):
-            reason = str(error)
-        else:
-            reason = f"it cannot be read ({error})"
-        raise StorageCorrupt(
-            f"the static embedding table {path} is refused: {reason}",
-            suggestion=f"Install ctx again. In a clone of its repository: {pip_install()} --force-reinstall .",
-            details={"path": str(path)},
-        ) from error

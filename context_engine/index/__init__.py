@@ -12,12 +12,9 @@ from context_engine.lazy_exports import lazy_exports
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from context_engine.index.embedded_store import (
-        SCHEMA_VERSION,
-        EmbeddedStore,
-        EmbeddedWriter,
-        translate_disk_errors,
-    )
+    from context_engine.index.change_finder import ChangeFinder
+    from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore, translate_disk_errors
+    from context_engine.index.embedded_writer import EmbeddedWriter
     from context_engine.index.embedding_text import (
         TEXT_RECIPE,
         ChunkEmbeddingText,
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from context_engine.index.file_roles import ROLES, Role, role_of
     from context_engine.index.index_seeding import copy_index
     from context_engine.index.index_service import IndexService
-    from context_engine.index.live_index import LiveIndex
+    from context_engine.index.live_index import LiveIndex, no_index
     from context_engine.index.parsed_files import ParsedFileCache, qualified_names
     from context_engine.index.path_ends import PathEnd
     from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts

@@ -8,13 +8,10 @@ stopped.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 
 from context_engine.errors import Cancelled, NextStep, StorageCorrupt
@@ -26,20 +23,16 @@ from context_engine.index.build_order import (
     list_recent_files,
     rank_files,
 )
+from context_engine.index.change_finder import EXAMPLES_KEPT, ChangeFinder, describe_walk
 from context_engine.index.describe import IndexJob, JobResult, run_job
-from context_engine.index.embedded_store import (
-    PATIENT_SEGMENTS_MAX,
-    SEGMENTS_MAX,
-    UNFINISHED,
-    EmbeddedStore,
-    EmbeddedWriter,
-)
+from context_engine.index.embedded_store import EmbeddedStore
+from context_engine.index.embedded_writer import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED, EmbeddedWriter
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.importance import importance
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress
-from context_engine.repo import Git, Walk, is_under, walk
+from context_engine.repo import Git, is_under
 
 ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""
@@ -51,8 +44,6 @@ SHARE_FILES_MIN = 24
 PROGRESS_EVERY_S = 0.1
 IMPORTANCE_SHARE = 5
 """When a fifth of the files was added, removed or merged, the importance of all is computed again."""
-EXAMPLES_KEPT = 50
-"""Skipped files that a status names one by one."""
 
 
 class IndexBuilder:
@@ -85,7 +76,8 @@ class IndexBuilder:
         self._pool = pool
         self._bytes_max = bytes_max
         self._encoder = encoder
-        self._git = Git(root)
+        self.finder = ChangeFinder(root, store, bytes_max=bytes_max)
+        """Looks for changes."""
         self._order: BuildOrder | None = None  # of the run in progress, when it has found its files
 
     def index_workspace(
@@ -118,7 +110,7 @@ class IndexBuilder:
         if not force and self._store.snapshot() is None:
             self._seed(self._static_identity())
         with self._store.writer(rebuild=force or (not under and self._lacks_vectors())) as writer:
-            seen = self._walk(under)
+            seen = self.finder.list_files(under)
             run.check()
             present = seen.files()
             before = writer.count_files()
@@ -127,8 +119,7 @@ class IndexBuilder:
             if not changes.is_empty or unfinished:
                 self._index_changes(writer, present, changes, run)
                 self._finish(writer, run, len(changes.removed), anew=unfinished or not under, patient=bool(under))
-            writer.set_metadata(_walk_metadata(seen) if not under else {})
-            snapshot = writer.snapshot()
+            snapshot = writer.note_summary(describe_walk(seen) if not under else {})
             skipped, examples = writer.count_skipped(EXAMPLES_KEPT)
         self._pool.close_when_idle()
         added = run.written - run.changed
@@ -151,7 +142,7 @@ class IndexBuilder:
         Raises: StorageBusy, DiskFull.
         """
         with self._store.writer(wait_s=2.0) as writer:
-            seen = self._walk(*paths).files()
+            seen = self.finder.list_files(*paths).files()
             changes = compare_files(writer.states(paths), seen, writer.skipped_states(paths))
             if changes.is_empty:
                 return False
@@ -176,15 +167,7 @@ class IndexBuilder:
         with self._store.writer() as writer:
             self._merge(writer, 0, SEGMENTS_MAX)
 
-    def find_stale_files(self) -> tuple[frozenset[str], int]:
-        """Return the files that differ from the index by name, size or time, and how many there are; none is opened."""
-        seen = self._walk("").entries
-        return frozenset(str(path) for path, *_ in self._store.file_stamps().symmetric_difference(seen)), len(seen)
-
     # -- the steps --
-
-    def _walk(self, *paths: str) -> Walk:
-        return walk(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._git.excludes_file())
 
     def _find_changes(self, seen: Mapping[str, tuple[int, int]], writer: EmbeddedWriter, under: str) -> IndexChanges:
         if not under:
@@ -350,14 +333,3 @@ class _BuildRun:
             raise Cancelled(
                 "indexing was cancelled", next_steps=NextStep("index_workspace", "to continue; nothing is lost")
             )
-
-
-def _walk_metadata(seen: Walk) -> dict[str, str | float]:
-    """Return what a status reports of the walk: why files were skipped, with some examples, and when."""
-    chosen = sorted(seen.skipped, key=attrgetter("order"))[:EXAMPLES_KEPT]
-    examples = [(skipped.path, skipped.reason, skipped.detail) for skipped in chosen]
-    return {
-        "skipped_counts": json.dumps(Counter(row.reason for row in seen.skipped)),
-        "skipped_examples": json.dumps(examples),
-        "walked_at": time.time(),
-    }

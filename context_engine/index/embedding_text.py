@@ -11,10 +11,12 @@ before a text leaves this machine has to see the real ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from context_engine.index.segment import StoredOutline, StoredSymbol
 from context_engine.text import split_identifier, split_words, unique
+
+if TYPE_CHECKING:
+    from context_engine.index.segment import StoredOutline, StoredSymbol
 
 TEXT_RECIPE = 1
 """Raise it when the same file gives other texts: it is part of the embedder's fingerprint, so old vectors are not used

@@ -1,8 +1,8 @@
 """The static embedder of the index: texts in, rows of one byte a number out, and a name for how they were made.
 
 Its vectors cost a hundredth of parsing the text, so they are made when a file is indexed and are stored in its segment.
-Nothing is opened before the first use, and a table that cannot be used is not an error: there are no vectors then, and
-`problem` says why.
+Nothing is opened before the first use, nor numpy imported. A table that cannot be used is not an error: there are no
+vectors then, and `problem` says why.
 """
 
 from __future__ import annotations
@@ -10,23 +10,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from context_engine.embedding import (
-    SHIPPED,
-    RaggedArray,
-    StaticEmbedder,
-    VectorRows,
-    compute_fingerprint,
-    normalize_rows,
-    quantize,
-    read_fingerprint,
-)
+from context_engine import embedding
+from context_engine.embedding import SHIPPED, compute_fingerprint, read_fingerprint
 from context_engine.errors import StorageCorrupt
 from context_engine.index.embedding_text import TEXT_RECIPE
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from context_engine.embedding import RaggedArray, StaticEmbedder, VectorRows
 
 WIDTH = 256
 """How many of the first numbers of a vector are used. The table was trained so that fewer do nearly as well: 384 rank
@@ -71,14 +66,14 @@ class StaticEncoder:
 
         Raises: StorageCorrupt when the table cannot be used.
         """
-        return quantize(self._truncate(self._require_table().embed(texts, "passage")))
+        return embedding.quantize(self._truncate(self._require_table().embed(texts, "passage")))
 
     def word_rows(self, parts: Sequence[str], words: RaggedArray, texts: RaggedArray) -> VectorRows:
         """Return the rows of texts that are split already; see `StaticEmbedder.embed_words`.
 
         Raises: StorageCorrupt when the table cannot be used.
         """
-        return quantize(self._truncate(self._require_table().embed_words(parts, words, texts)))
+        return embedding.quantize(self._truncate(self._require_table().embed_words(parts, words, texts)))
 
     def query(self, text: str) -> npt.NDArray[np.float32] | None:
         """Return the vector of a question, of length 1 (or zeros); None when the table cannot be used."""
@@ -97,7 +92,7 @@ class StaticEncoder:
         with self._lock:
             if self._static is None and not self.problem:
                 try:
-                    self._static = StaticEmbedder(self._table)
+                    self._static = embedding.StaticEmbedder(self._table)
                     self._identity = self._make_identity(self._static.fingerprint)
                 except StorageCorrupt as error:
                     self._refuse(error)
@@ -112,5 +107,5 @@ class StaticEncoder:
     def _truncate(self, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Return the first numbers, scaled to length 1 again."""
         if vectors.shape[1] > self._width:
-            return normalize_rows(vectors[:, : self._width])
+            return embedding.normalize_rows(vectors[:, : self._width])
         return vectors

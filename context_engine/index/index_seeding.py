@@ -11,7 +11,8 @@ import numpy as np
 
 from context_engine.errors import ContextEngineError
 from context_engine.index import segment as segments
-from context_engine.index.embedded_store import UNFINISHED, EmbeddedStore, EmbeddedWriter
+from context_engine.index.embedded_store import EmbeddedStore
+from context_engine.index.embedded_writer import UNFINISHED, EmbeddedWriter
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 

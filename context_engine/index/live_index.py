@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from context_engine.errors import ContextEngineError, StorageBusy
+from context_engine.errors import ContextEngineError, NextStep, NotIndexed, StorageBusy
 from context_engine.index.build import IndexBuilder
 from context_engine.index.build_order import ORDERED_FILES_MIN
 from context_engine.index.embedded_store import EmbeddedStore
@@ -40,6 +40,11 @@ FULL_RUN_FILES = 200
 RETRY_S = 1.0
 TIDY_AFTER_S = 3.0
 """After so long without an edit the small segments of edits are merged."""
+
+
+def no_index() -> NotIndexed:
+    """Return the error of a question that only an index can answer."""
+    return NotIndexed("this workspace has no index yet", next_steps=NextStep("index_workspace", "to build it"))
 
 
 class LiveIndex:
@@ -149,7 +154,6 @@ class LiveIndex:
                 self.last_error = error.message
                 self._scanned_at = time.monotonic()
                 is_due = False
-            self._was_exact = is_exact
         self._looked = is_exact or is_due
         with self._lock:
             return frozenset(self._stale)
@@ -166,13 +170,14 @@ class LiveIndex:
     def scan(self) -> None:
         """Scan the workspace now."""
         before, began = self._reports, time.monotonic()
-        found, seen = self._builder.find_stale_files()
+        is_exact = self._watcher is not None and self._watcher.is_exact
+        found, seen = self._builder.finder.find_stale_files()
         ended = time.monotonic()
         with self._lock:
             reported_since = {path: report for path, report in self._stale.items() if report > before}
             self._reports += 1
             self._stale = dict.fromkeys(found, self._reports) | reported_since
-            self._scanned_at = ended
+            self._scanned_at, self._was_exact = ended, is_exact
             is_large = seen > QUICK_SCAN_FILES
             self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR * is_large)
 

@@ -17,6 +17,6 @@ if TYPE_CHECKING:
     from context_engine.references.graph_traversal import Neighbor
     from context_engine.references.project_files import ProjectFiles
     from context_engine.references.scip.scip_edges import ExternalEdges
-    from context_engine.references.symbol_service import SymbolService, no_index
+    from context_engine.references.symbol_service import SymbolService
 
 __getattr__ = lazy_exports(__name__)

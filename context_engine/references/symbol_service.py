@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 
-from context_engine.errors import CallError, NextStep, NotIndexed, SymbolNotFound
-from context_engine.index import LiveIndex, ParsedFileCache, Snapshot
+from context_engine.errors import CallError, SymbolNotFound
+from context_engine.index import LiveIndex, ParsedFileCache, Snapshot, no_index
 from context_engine.languages import PathIndex, Symbol
 from context_engine.model import Definition, Direction, FileOutline, Found, RelPath, Trace
 from context_engine.references.graph_traversal import GraphTraversal, NamedLine, Neighbor, NeighborFinder
@@ -335,11 +335,6 @@ class SymbolService(JointService):
 def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:
     """Return the definitions that are spelled as the first, which is the best; a constructor is part of its class."""
     return [one for one in defined if one.name == defined[0].name]
-
-
-def no_index() -> NotIndexed:
-    """Return the error of a question that only an index can answer."""
-    return NotIndexed("this workspace has no index yet", next_steps=NextStep("index_workspace", "to build it"))
 
 
 def _definition_of(path: RelPath, language: str, symbol: Symbol, qualified: str) -> Definition:

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding import Embedder, EmbedderConfig, open_embedder
-from context_engine.index import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
+from context_engine.index import ChunkEmbeddingText, ChunkLocation, build_chunk_texts, no_index
 from context_engine.model import Chunk, ChunkKind, Progress
-from context_engine.references import no_index
 from context_engine.repo import ReadFile
 from context_engine.search.chunk_files import FILES, ChunkRow, format_chunk_file, write_folder
 from context_engine.search.hit_reading import HitReader

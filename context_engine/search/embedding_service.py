@@ -30,9 +30,16 @@ from context_engine.embedding import (
     raise_if_cancelled,
 )
 from context_engine.errors import ContextEngineError, EmbedderUnusable
-from context_engine.index import TEXT_RECIPE, ChunkLocation, LiveIndex, Snapshot, StaticEncoder, build_chunk_texts
+from context_engine.index import (
+    TEXT_RECIPE,
+    ChunkLocation,
+    LiveIndex,
+    Snapshot,
+    StaticEncoder,
+    build_chunk_texts,
+    no_index,
+)
 from context_engine.model import EmbeddingStatus, Progress
-from context_engine.references import no_index
 from context_engine.repo import WorkspaceFiles
 from context_engine.search.rankers import Floats, Mask, RankingView
 from context_engine.search.semantic_scores import Ints, SemanticSignals, compute_cosines, fold_by_file

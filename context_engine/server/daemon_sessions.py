@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from context_engine.daemon import DaemonConnection, EnginePool
 
 
+IMPORT_AFTER_S = 3.0
+"""The library of the protocol takes 0.4 s of a core to import. The command that started the daemon is answered first;
+no later client waits for the library."""
+
+
 class SessionServer:
     """Serves the clients of stdio servers, each in the thread of its connection."""
 
@@ -34,8 +39,9 @@ class SessionServer:
         self._pool = pool
         self._shown = shown
         self._sessions: set[StdioSession] = set()
-        library = "context_engine.server.mcp_server"  # the first client need not wait for it
-        threading.Thread(target=import_module, args=(library,), name="importing", daemon=True).start()
+        importing = threading.Timer(IMPORT_AFTER_S, import_module, ("context_engine.server.mcp_server",))
+        importing.daemon = True
+        importing.start()
 
     @property
     def count(self) -> int:

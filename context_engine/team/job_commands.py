@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from context_engine.cli.command_runner import FAILED, INTERRUPTED
-from context_engine.cli.common_options import AsJson, Root, command_group, print_json
+from context_engine.cli.common_options import AsJson, Root, command_group
 from context_engine.cli.progress import run_with_progress
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import print_json
 from context_engine.cli.workspace_commands import load_repositories
 from context_engine.errors import Cancelled, ContextEngineError, InvalidArgument, StoreUnavailable
 from context_engine.team.index_jobs import IndexSource, IndexWorker, QueuedJob

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from context_engine.cli.common_options import AsJson, Root, Yes, command_group, print_json, resolve_root
+from context_engine.cli.common_options import AsJson, Root, Yes, command_group
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import print_json, resolve_root
 from context_engine.errors import InvalidArgument, NotConfirmed, NotIndexed
 from context_engine.index import SCHEMA_VERSION
 from context_engine.settings import Settings

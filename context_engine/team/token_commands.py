@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
-from context_engine.cli.common_options import AsJson, command_group, print_json
+from context_engine.cli.common_options import AsJson, command_group
 from context_engine.cli.screens import process_screen
+from context_engine.cli.workspace_choice import print_json
 from context_engine.errors import InvalidArgument
 from context_engine.repo import resolve_path
 from context_engine.team.token_file import Role, TokenFile

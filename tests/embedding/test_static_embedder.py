@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.embedding import static_embedder
+from context_engine.embedding import read_fingerprint, static_embedder
 from context_engine.embedding.static_embedder import SHIPPED, BadTableError, StaticEmbedder, unpack_table
 from context_engine.errors import StorageCorrupt
 from training.pack import pack_table
@@ -94,10 +94,10 @@ def test_a_refused_file_is_named_with_what_to_do(tmp_path: Path, data: bytes) ->
 def test_the_fingerprint_of_a_table_is_known_from_its_first_bytes(tmp_path: Path, toy: StaticEmbedder) -> None:
     path = tmp_path / "cut.table"
     path.write_bytes(TOY[:-1])
-    assert static_embedder.read_fingerprint(path) == toy.fingerprint
+    assert read_fingerprint(path) == toy.fingerprint
     path.write_bytes(TOY[:20])
     with pytest.raises(StorageCorrupt, match=r"cut\.table"):
-        static_embedder.read_fingerprint(path)
+        read_fingerprint(path)
 
 
 # -- what ships ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index.embedded_store import (
+from context_engine.index.embedded_writer import (
     MERGED_CHUNKS_MAX,
     MERGED_PARTS,
     PATIENT_SEGMENTS_MAX,

@@ -152,7 +152,7 @@ OTHERS = {
     "text/untrusted_data.py": "the loaders themselves",
     "cli/": "what the user typed, and the settings files of his own clients",
     "server/": "messages of clients, read line by line with limits of their own",
-    "embedding/static_embedder.py": "the table of this package",
+    "embedding/table_file.py": "the table of this package",
     "languages/grammars.py": "the manifest of an installed package",
     "review/checks/file_checks.py": "says where a text stops to be JSON, and builds nothing of it",
     "review/content_parsers.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",

@@ -30,8 +30,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
     *("apsw", "numpy", "uvicorn", "starlette.applications", "mcp.server.streamable_http_manager", "prometheus_client"),
-    *("context_engine.engine", "context_engine.tools", "context_engine.server.mcp_server"),
-    *("context_engine.cli.app", "context_engine.server.http_server"),
+    *("context_engine.engine", "context_engine.references.symbol_service", "context_engine.search.search_service"),
+    *("context_engine.memory.knowledge_service", "context_engine.index.embedded_writer", "context_engine.tools"),
+    *("context_engine.cli.app", "context_engine.server.mcp_server", "context_engine.server.http_server"),
     *("context_engine.cli.daemon_queries", "context_engine.cli.index_commands"),
     *("ahocorasick_rs", "rich._emoji_codes", "typer._adapters", "numpy.ma"),
 )
