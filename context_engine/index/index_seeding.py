@@ -64,7 +64,6 @@ def _link(segment: Segment, path: Path) -> None:
     """Create a hard link of a segment at a path, which costs neither time nor space; else write it again."""
     if segment.path is not None and os.name != "nt":  # Windows renames no file that is mapped under another name
         with suppress(OSError):  # merged away meanwhile, another disk, or a file system without links
-            path.unlink()
             os.link(segment.path, path)
             return
     segments.write(segment, path)
