@@ -360,7 +360,7 @@ class GenerationReader(Generation):
     def summary(self) -> IndexSummary | None:
         """Return what the last full run noted; None if anything was committed since, or a segment is damaged."""
         values = json.loads(self.fact("summary") or "{}")
-        with suppress(OSError):
+        with suppress(OSError, TypeError):  # another release noted other counts
             marks = {name: list(mark) for name, mark in self.mark_segments().items()}
             if not self.fact("unfinished") and values.get("segments") == marks:
                 return IndexSummary(**values)

@@ -150,6 +150,13 @@ def commit_elsewhere(root: Path) -> None:
         assert engine.index.builder.index_paths(["b.py"])
 
 
+def note_more(root: Path) -> None:
+    """Note a count that this release does not know."""
+    with Engine.open(root) as engine:
+        store = engine.index.store
+        store.set_metadata({"summary": json.dumps(json.loads(store.metadata("summary")) | {"lines": 7})})
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a new file": lambda root: (root / "new.py").write_text("y = 2\n"),
     "a file that is gone": lambda root: (root / "b.py").unlink(),
@@ -160,6 +167,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "an ignored file": lambda root: (root / ".gitignore").write_text("b.py\n"),
     "a damaged segment": damage,
     "a commit since": commit_elsewhere,
+    "a summary of another release": note_more,
 }
 
 
