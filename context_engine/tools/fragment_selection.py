@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any, Literal, NamedTuple
 
 from context_engine.context import FilePrice, SnippetPacker
@@ -75,7 +74,7 @@ class ReplyRoom(NamedTuple):
     def price(self, line: str) -> float:
         """Return the size of a line with its line feed; more if tokens run out before characters do."""
         tokens = estimate_tokens(f"{line}\n")
-        return max(reply_size(line) + 1, tokens * self.size / self.tokens if self.tokens else inf)
+        return max(reply_size(line) + 1, tokens * self.size / self.tokens if self.tokens else self.size + 1)
 
 
 NO_LIMIT = ReplyRoom(1 << 60, 1 << 60)

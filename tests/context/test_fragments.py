@@ -98,6 +98,12 @@ def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_befor
     context=2,
     room=ReplyRoom(28, 106),
 )
+@example(
+    asked=[FragmentPlace("lines", "a", file, LineSpan(1, 1)) for file in (0, 0, 1)],
+    files=(FragmentBody([""], "a.py · 9 lines"), FragmentBody([""], "a.py · 9 lines")),
+    context=0,
+    room=ReplyRoom(0, 0),
+)
 @given(many_places, two_bodies, contexts, tight)
 def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
     asked: list[FragmentPlace], files: tuple[FragmentBody, FragmentBody], context: int, room: ReplyRoom

@@ -75,7 +75,7 @@ def test_the_older_era_opens_with_initialize(repository: Path) -> None:
         assert answer["serverInfo"]["version"] == __version__
         assert answer["instructions"].startswith("Finds code in this repository.")
         assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == LISTED
-        assert told(wire, "index_status")["root"] == str(repository)
+        assert told(wire, "index_status")["root"] == repository.name
         assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == LISTED
         assert wire.end() == 0
 
@@ -89,7 +89,7 @@ def test_the_newer_era_opens_with_discover(repository: Path) -> None:
         assert first["ttlMs"] > 0
         assert [each["name"] for each in first["tools"]] == LISTED
         called = wire.ask_modern("tools/call", {"name": "index_status", "arguments": {}})["result"]
-        assert json.loads(called["content"][0]["text"])["root"] == str(repository)
+        assert json.loads(called["content"][0]["text"])["root"] == repository.name
         assert wire.ask_modern("tools/list")["result"] == first
         assert wire.end() == 0
 

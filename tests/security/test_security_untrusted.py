@@ -154,7 +154,6 @@ OTHERS = {
     "server/": "messages of clients, read line by line with limits of their own",
     "embedding/table_file.py": "the table of this package",
     "languages/grammars.py": "the manifest of an installed package",
-    "review/checks/file_checks.py": "says where a text stops to be JSON, and builds nothing of it",
     "review/content_parsers.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",
     "index/": "our own segments, and the manifest of an archive of at most a megabyte",
     "search/gram_parts.py": "our own files in the cache",

@@ -165,10 +165,10 @@ def test_call_tool_refuses_what_leads_nowhere_as_an_argument(arguments: dict[str
 def test_the_manifest_says_which_tools_are_hidden_and_which_are_switched_off() -> None:
     door, _ = gate(StandIn(), selection=ToolSelection(read_only=True, exclude=("semantic_search",)))
     lines = door.call("tool_manifest", {}, Call()).reply.text.split("\n")
-    rows = {line.split(" ")[0]: line for line in lines[1:]}
+    rows = {key: names.split(", ") for key, _, names in (line.partition(": ") for line in lines[1:])}
     assert "hidden: use call_tool for those" in lines[0]
-    assert "(hidden)" in rows["trace"]
-    assert "(hidden)" not in rows["symbols"]
+    assert "trace" in rows["hidden"]
+    assert "symbols" in rows["listed"]
     assert "switched off by --exclude-tools: semantic_search" in lines
     writing = ", ".join(
         each.name for each in tools.ALL if each.touches in ("files", "records") or each.name == "clear_index"

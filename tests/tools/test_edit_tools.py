@@ -255,7 +255,7 @@ def test_a_private_key_is_masked_in_a_preview_that_shows_a_part_of_it(engine: En
     body = ["Qk3v" * 16, "Zx8w" * 16, "Ty5n" * 16, "Lp2c" * 16, "Vb7m" * 16]
     key = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"]
     (engine.root / "k.py").write_text("\n".join(['KEY = """', *key, '"""', "x = 1", ""]))
-    for edit in ({"target": "x = 1", "replace": "x = 2"}, {"target": f"{body[2]}\n", "replace": ""}):
+    for edit in ({"target": "x = 1", "replace": "x = 2"}, {"target": "x = 1\n", "replace": ""}):
         shown = [
             sent(engine, "edit_file", path="k.py", edits=[edit], dry_run=True).text,
             sent(engine, "safe_replace", filePath="k.py", oldContent=edit["target"], newContent=edit["replace"], dryRun=True).text,
@@ -263,6 +263,10 @@ def test_a_private_key_is_masked_in_a_preview_that_shows_a_part_of_it(engine: En
         assert "@@" in shown[0]
         assert '"success":true' in shown[1]
         assert [line for reply in shown for line in body if line in reply] == []
+    refused = sent(
+        engine, "edit_file", path="k.py", edits=[{"target": f"{body[2]}\n", "replace": ""}], dry_run=True
+    ).text
+    assert "INVALID_EDIT" in refused and body[2] not in refused
 
 
 @pytest.mark.parametrize(
