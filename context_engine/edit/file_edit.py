@@ -195,4 +195,4 @@ def check_secrets(path: str, old: str, new: str, *, written: str = "", patches: 
 
 
 def _overwrites(label: str) -> InvalidEdit:
-    return InvalidEdit(f"{label} is shown in replies for a secret, and would overwrite it", suggestion=AROUND_SECRETS)
+    return InvalidEdit(f"{label} hides a secret in replies: this would overwrite or cut it", suggestion=AROUND_SECRETS)

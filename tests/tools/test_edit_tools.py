@@ -278,10 +278,10 @@ def test_a_private_key_is_masked_in_a_preview_that_shows_a_part_of_it(engine: En
     ],
 )
 def test_the_mask_of_a_secret_is_never_written_over_it(engine: Engine, edit: dict[str, str]) -> None:
-    with pytest.raises(InvalidEdit, match="is shown in replies for a secret"):
+    with pytest.raises(InvalidEdit, match="hides a secret"):
         text(engine, "edit_file", path="client.py", edits=[edit])
     masked = (engine.root / "client.py").read_text().replace(KEY, "[masked api key]")
-    with pytest.raises(InvalidEdit, match="is shown in replies for a secret"):
+    with pytest.raises(InvalidEdit, match="hides a secret"):
         text(engine, "write_file", path="client.py", content=masked)
     assert KEY in (engine.root / "client.py").read_text()
 
