@@ -141,7 +141,7 @@ class GainStore:
                 "got": "",
             }
             if engine.settings.call_texts:
-                asked = _join(arguments)[: 2 * ASKED_CHARS_MAX].encode("utf-8", "replace").decode("utf-8")
+                asked = _join(arguments or {})[: 2 * ASKED_CHARS_MAX].encode("utf-8", "replace").decode("utf-8")
                 row |= {"asked": redact_reply(asked).text[:ASKED_CHARS_MAX], "got": reply.text[:GOT_CHARS_MAX]}
             with self._lock:
                 self._waiting.append(row)
@@ -162,16 +162,18 @@ class GainStore:
         self._waiting.clear()
 
 
-def _join(arguments: Any) -> str:
+def _join(value: Any) -> str:
     """Return arguments on one line; the first one needs no name.
 
-    >>> _join({"query": "where are passwords hashed", "limit": 3})
-    'where are passwords hashed · limit 3'
+    >>> _join({"items": ["till/auth.py", "till/money.py:1-20"], "token_budget": 3000})
+    'till/auth.py, till/money.py:1-20 · token_budget 3000'
     """
-    if not isinstance(arguments, Mapping):
-        return str(arguments or "")
-    text = " · ".join(f"{name} {value}" for name, value in arguments.items())
-    return text.removeprefix(f"{next(iter(arguments), '')} ")
+    if isinstance(value, list):
+        return ", ".join(map(_join, value))
+    if not isinstance(value, Mapping):
+        return str(value)
+    text = " · ".join(f"{name} {_join(part)}" for name, part in value.items())
+    return text.removeprefix(f"{next(iter(value), '')} ")
 
 
 def gain_file(settings: Settings) -> Path:
