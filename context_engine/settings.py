@@ -36,6 +36,8 @@ from context_engine.storage import (
 from context_engine.text import ParseError, read_yaml, suggest_nearest
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
+EDITORS = ("vscode", "vscode-insiders", "vscodium", "cursor", "windsurf", "zed", "none")
+"""Each but the last is the scheme of addresses of the form `vscode://file/PATH:LINE`."""
 PLACES = ("cache_folder", "data_folder")
 """Settings that are paths."""
 CONFIG_BYTES_MAX = 100_000
@@ -100,6 +102,7 @@ class Settings:
     call_texts: bool = setting(
         True, "Keep the texts of the last 200 calls for `ctx ui`, there as well, secrets masked."
     )
+    editor: str = setting("vscode", "The editor in which `ctx ui` opens files.", choices=EDITORS)
     rate_limits_per_minute: str = setting(
         "", "Limits beside and over the built-in ones, as `read_file=300, grep_codebase=0`; 0 lifts one."
     )

@@ -24,7 +24,6 @@ import secrets
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -48,7 +47,6 @@ EVENTS_PATH = "api/events"
 WRITE_PREFIX = "write/"
 TOKEN_HEADER = "x-ctx-token"  # noqa: S105 - the name of a header
 JSON = "application/json"
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -158,7 +156,7 @@ class PageServer(ABC):
         if path == EVENTS_PATH and request.method == "GET":
             return StreamingResponse(self._stream_events(), media_type="text/event-stream")
         if request.method in ("GET", "HEAD") and not is_write:
-            return await self._ask(path)
+            return await self._ask(path, {})
         if request.method != "POST":
             return _refuse(405, "Only GET and POST are served.")
         if is_write and (problem := self._find_write_problem(request.headers)):
@@ -174,7 +172,7 @@ class PageServer(ABC):
             return _refuse(400, f"The body is a JSON object of at most {BODY_BYTES_MAX:,} bytes.")
         return await self._ask(path, arguments, is_write=is_write)
 
-    async def _ask(self, path: str, arguments: Mapping[str, Any] = NOTHING, *, is_write: bool = False) -> Response:
+    async def _ask(self, path: str, arguments: Mapping[str, Any], *, is_write: bool = False) -> Response:
         body, media_type, status = await asyncio.to_thread(self.answer, path, arguments, is_write=is_write)
         return Response(body, status, media_type=f"{media_type}; charset=utf-8")
 

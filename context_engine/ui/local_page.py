@@ -43,6 +43,7 @@ View = Callable[["Engine", Arguments], dict[str, Any]]
 MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 READ_TOOLS: Mapping[str, tuple[str, Arguments]] = {
     "explain": ("explain", {"format": "json"}),
+    "code": ("read", {}),
     "search": ("search_code", {"format": "json"}),
     "symbols": ("symbols", {}),
     "plans": ("list_plans", {}),
@@ -51,7 +52,7 @@ READ_TOOLS: Mapping[str, tuple[str, Arguments]] = {
     "plan-difference": ("compare_plan_versions", {}),
     "memories": ("list_memories", {"full": True, "status": "all", "limit": 200}),
 }
-WRITE_TOOLS: Mapping[str, str] = {"memory": "update_memory", "forget": "delete_memory", "undo": "undo_edit"}
+WRITE_TOOLS = ("add_memory", "update_memory", "delete_memory", "undo_edit", "pause_review", "resume_review")
 READ_VIEWS: Mapping[str, View] = {
     "call": page_views.view_call,
     "health": page_views.view_health,
@@ -140,7 +141,9 @@ class LocalPage(PageServer):
             engine = self._projects.engine(project)
             row = page_views.decide_plan(engine, arguments, is_person=self._is_person)
             return self._dispatcher.redact(compact_json(row))
-        return self._call_tool(WRITE_TOOLS[name], project, arguments)
+        if name not in WRITE_TOOLS:
+            raise KeyError(name)
+        return self._call_tool(name, project, arguments)
 
     def _call_tool(self, tool: str, project: str, arguments: Arguments) -> str:
         """Return the reply of a tool as JSON. Raises: the error of the tool."""
@@ -156,7 +159,7 @@ class LocalPage(PageServer):
             for name, path in self._projects.paths_by_name.items()
         ]
         state = {"version": __version__, "write": self._may_write, "recording": self._settings.gain}
-        return {**state, "projects": projects}
+        return {**state, "projects": projects, "editor": self._settings.editor}
 
 
 _MISSING = PageResponse(compact_json({"error": {"message": "The page has no such address."}}).encode(), status=404)

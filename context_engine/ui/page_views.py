@@ -5,7 +5,6 @@ The arguments come from the page and are checked here. The reply is redacted by 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -35,7 +34,7 @@ SKIPPED_MAX = 500
 REVIEW_S = 30
 SESSIONS_SHOWN_MAX = 50
 HASH_CHARS = 12
-DIRECTIONS = ("callers", "callees", "references", "implementations", "impact")
+DIRECTIONS = ("callers", "callees", "impact")
 DIFF_LINES_MAX = 5_000
 """Of a review; the findings name their lines all the same."""
 EVIDENCE_CHARS_MAX = 160
@@ -52,16 +51,11 @@ def view_graph(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     """Return the edges around a symbol: callers, callees, or all that a change affects."""
     target, relation = _text(arguments, "symbol"), _choice(arguments, "relation", DIRECTIONS)
     depth = _number(arguments, "depth", 1, DEPTH_MAX)
-    began = time.perf_counter()
     traced = engine.symbols.trace(target, relation, depth=depth, limit=EDGES_MAX)  # ty: ignore[invalid-argument-type] - checked
     found = engine.symbols.find(target, limit=1).definitions
-    named = {"target": target, "path": "", "line": 0, "kind": "", "signature": ""}
+    named = {"target": target, "path": "", "line": 0, "kind": ""}
     if found:
-        named = {
-            "target": found[0].qualified,
-            "line": found[0].span.first,
-            **_pick(found[0], "path", "kind", "signature"),
-        }
+        named = {"target": found[0].qualified, "line": found[0].span.first, **_pick(found[0], "path", "kind")}
     edges = [
         {
             **_pick(edge, "source", "path", "line", "depth", "certainty", "uses", "source_at", "target_at"),
@@ -77,7 +71,6 @@ def view_graph(engine: Engine, arguments: Arguments) -> dict[str, Any]:
         "edges": edges,
         "tests": list(traced.tests),
         "notes": list(traced.notes),
-        "ms": round((time.perf_counter() - began) * 1_000),
     }
 
 
@@ -105,7 +98,7 @@ def view_edit(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     lines_left = DIFF_LINES_MAX
     for version in engine.edits.past_versions(_text(arguments, "id")):
         path, diff = version.path, diff_versions("file", version.before, version.after)
-        row: dict[str, Any] = {"path": path, "old_path": path, "kind": "modified", "note": "", "hunks": []}
+        row: dict[str, Any] = {"path": path, "kind": "modified", "note": "", "hunks": []}
         if not version.is_known:
             row["note"] = "not shown: another program changed the file since"
         elif diff:
@@ -128,6 +121,7 @@ def view_sessions(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
             "base": session.request.base[:HASH_CHARS],
             "at": session.created_at,
             "findings": len(engine.reviews.sessions.findings(session.id)),
+            **_pick(session.progress, "files_done", "files_total"),
         }
         for session in engine.reviews.sessions.newest(SESSIONS_SHOWN_MAX)
     ]
@@ -141,12 +135,11 @@ def view_session(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     request = session.request
     review: dict[str, Any] = dict(sessions.outcome(session_id))
     if not review:  # it is not finished
-        done = [path for unit in session.units if unit.state == "done" for path in unit.paths]
-        count = sum(len(unit.paths) for unit in session.units)
+        done, total = session.progress.files_done, session.progress.files_total
         review = {
             "findings": list(sessions.findings(session_id)),
             "headline": session.status,
-            "coverage": {"files": count, "files_reviewed": len(done), "files_skipped": []},
+            "coverage": {"files": total, "files_reviewed": done, "files_skipped": []},
             "warnings": list(request.warnings),
         }
     try:
@@ -162,8 +155,7 @@ def view_review(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     request = DiffRequest(_text(arguments, "target"), _text(arguments, "base", ""), include_untracked=True)
     taken, change = engine.reviews.read_git_change(request)
     result = engine.reviews.review(change, ReviewOptions(max_findings=100, time_budget_s=REVIEW_S))
-    git = _pick(taken, "target", "base", "commit", "base_commit")
-    return {"git": git, "review": review_to_json(result), "files": _diff_files(taken.files)}
+    return {"review": review_to_json(result), "files": _diff_files(taken.files)}
 
 
 def _diff_files(diffs: Iterable[FileDiff], paths: Collection[str] = ()) -> list[dict[str, Any]]:
@@ -183,7 +175,7 @@ def _count_lines(row: Mapping[str, Any]) -> int:
 
 def _diff_file(file: FileDiff, lines_max: int) -> dict[str, Any]:
     """Return a file of a diff without its secrets; of a long one only the beginning."""
-    row: dict[str, Any] = {**_pick(file, "path", "old_path", "kind"), "note": "", "hunks": []}
+    row: dict[str, Any] = {**_pick(file, "path", "kind"), "note": "", "hunks": []}
     texts = [line.text for hunk in file.hunks for line in hunk.lines]
     if file.is_binary:
         row["note"] = "binary"

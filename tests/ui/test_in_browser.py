@@ -10,6 +10,7 @@ import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -225,14 +226,12 @@ def test_a_page_opened_after_the_work_shows_what_was_asked_and_the_whole_reply(
     watched.close()
 
 
-def test_a_weak_answer_says_so_first_and_its_bars_are_gray(chromium: Any, read_only: Browser) -> None:
+def test_a_weak_answer_says_so_first_and_has_no_scores(chromium: Any, read_only: Browser) -> None:
     watched = Watched(chromium, read_only)
     tab = watched.open("search?q=kubernetes operator helm login chart")
     assert tab.locator("main .problem").inner_text().startswith("Weak: ")
-    colors = tab.locator(".hits .part").evaluate_all(
-        "(parts) => parts.map((part) => getComputedStyle(part).backgroundColor)"
-    )
-    assert len(set(colors)) == 1
+    assert tab.locator(".hits .place").count() > 0
+    assert tab.locator(".hits .part, .hits .figure").count() == 0
     tab = watched.open("search?q=login")
     assert tab.locator("main .problem").count() == 0
     text = tab.locator(".hits .small").first.inner_text()
@@ -286,7 +285,7 @@ def test_approving_and_undoing_are_refused_without_write(chromium: Any, read_onl
     watched = Watched(chromium, read_only)
     for view, name in (("plans", "Approve"), ("edits", "Undo"), ("memories", "Edit")):
         assert watched.open(view).get_by_role("button", name=name, exact=True).first.is_disabled(), view
-    assert read_only.write("undo", project="shop").status == 403
+    assert read_only.write("undo_edit", project="shop").status == 403
     assert read_only.write("decide", project="shop").status == 403
     watched.close()
 
@@ -313,6 +312,80 @@ def test_approving_editing_and_undoing_work_with_write(chromium: Any, may_write:
     watched.close()
 
 
+def test_a_memory_is_added_with_write(chromium: Any, may_write: Browser, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    assert watched.open("memories").get_by_role("button", name="Add", exact=True).is_disabled()
+    watched.close()
+    watched = Watched(chromium, may_write)
+    tab = watched.open("memories")
+    tab.get_by_role("button", name="Add", exact=True).click()
+    tab.get_by_label("Category").select_option("preferences")
+    tab.get_by_label("Content").fill(f"Ask before you add a dependency. {XSS}")
+    tab.get_by_label("Tags").fill("packages")
+    tab.get_by_role("button", name="Save").click()
+    card = tab.locator("article", has_text="Ask before you add a dependency.")
+    card.get_by_text("#packages").wait_for()
+    assert "preferences" in card.inner_text()
+    assert tab.locator("main form").count() == 0
+    watched.close()
+
+
+def test_a_running_review_is_paused_at_the_page_and_followed(chromium: Any, may_write: Browser) -> None:
+    watched = Watched(chromium, may_write)
+    session = {
+        "id": "rev_1",
+        "title": XSS,
+        "base": "",
+        "commit": "",
+        "findings": 1,
+        "files_done": 2,
+        "files_total": 9,
+        "at": 0,
+    }
+    states = iter([*["running"] * 2, *["paused"] * 9])
+    sent: list[Any] = []
+    answer = {"content_type": "application/json"}
+    watched.tab.route(
+        "**/api/review-sessions",
+        lambda route: route.fulfill(body=json.dumps({"sessions": [session | {"status": next(states)}]}), **answer),
+    )
+    watched.tab.route(
+        "**/write/pause_review", lambda route: (sent.append(route.request), route.fulfill(body="{}", **answer))
+    )
+    tab = watched.open("reviews")
+    row = tab.locator(".edits li", has_text="2 of 9 files")
+    row.get_by_role("button", name="Pause").click()
+    row.get_by_role("button", name="Resume").wait_for()
+    assert sent[0].post_data_json["session_id"] == "rev_1"
+    assert sent[0].headers["x-ctx-token"] == may_write.token
+    watched.close()
+
+
+def test_a_place_opens_in_the_editor_and_no_path_changes_what_its_link_is(
+    chromium: Any, read_only: Browser, shop: Path
+) -> None:
+    watched = Watched(chromium, read_only)
+    tab = watched.open("graph?symbol=login&relation=callers&depth=1")
+    tab.locator(".links button").first.click()
+    tab.get_by_label("Code of again").wait_for()
+    assert "return login('x')" in tab.get_by_label("Code of again").inner_text()
+    link = tab.locator(".side a").first.get_attribute("href")
+    assert unquote(link) == f"vscode://file{shop}/{next(iter(FILES.keys() - {'till/auth.py', '.gitignore'}))}:4"
+    hostile = ["a?b#c", 'a b"><x', "x:9/../y", "%2e%2e/z", "\\\\host\\c", "javascript:alert(1)", "\n//host/x", "\ud800"]
+    for path in hostile:
+        href = tab.evaluate(LINK, [read_only.base, path])
+        assert re.fullmatch(r"vscode://file/[\w./%~!*'()-]+:7", href), href
+    assert tab.evaluate(LINK, [read_only.base, "a.py", "none"]) is None
+    watched.close()
+
+
+LINK = """async ([base, path, editor]) => {
+  const { page, place } = await import(`${base}assets/kit.js`);
+  page.editor = editor || page.editor;
+  return place(path, 7).getAttribute("href");
+}"""
+
+
 def test_the_keyboard_reaches_views_fields_and_help(chromium: Any, read_only: Browser) -> None:
     watched = Watched(chromium, read_only)
     tab = watched.open("activity")
@@ -321,7 +394,9 @@ def test_the_keyboard_reaches_views_fields_and_help(chromium: Any, read_only: Br
     tab.locator("main").focus()
     tab.keyboard.press("/")
     assert tab.evaluate("() => document.activeElement.name") == "query"
+    tab.keyboard.type("till")
     tab.keyboard.press("Escape")
+    assert tab.locator("input[name=query]").input_value() == "till"
     tab.keyboard.press("?")
     tab.get_by_role("heading", name="Keyboard").wait_for()
     tab.keyboard.press("Escape")
@@ -339,14 +414,7 @@ def test_a_graph_of_ten_thousand_symbols_is_fluid(chromium: Any, read_only: Brow
     middle = [f"middle_{number}" for number in range(200)]
     edges = [edge(name, "login", 1) for name in middle]
     edges += [edge(f"user_{number}", middle[number % 200], 2) for number in range(BIG_NODES - 200)]
-    graph: dict[str, Any] = {
-        "target": "login",
-        "path": "till/auth.py",
-        "line": 1,
-        "kind": "function",
-        "signature": "",
-        "ms": 1,
-    }
+    graph: dict[str, Any] = {"target": "login", "path": "till/auth.py", "line": 1, "kind": "function"}
     graph |= {"relation": "callers", "edges": edges, "tests": [], "notes": [], "possible": 0, "truncated": False}
     watched.tab.route(
         "**/api/graph", lambda route: route.fulfill(body=json.dumps(graph), content_type="application/json")

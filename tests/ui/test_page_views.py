@@ -83,6 +83,25 @@ def test_a_stored_review_is_listed_and_has_its_findings_in_its_diff(page: Browse
     assert "mutable-default" in rules
     assert KEY not in shown.text
     assert page.read("review-session", project="shop", id="nope").json["error"]["code"] == "REVIEW_NOT_FOUND"
+    refused = page.write("pause_review", project="shop", session_id=row["id"])
+    assert (refused.status, refused.json["error"]["code"]) == (409, "PRECONDITION_FAILED"), "nothing is left to pause"
+
+
+def test_a_review_that_waits_is_paused_and_resumed_at_the_page(page: Browser, shop: Path) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["add", "till/new.py"], ["commit", "-q", "-m", "add f"]):
+        subprocess.run([*git, *words], cwd=shop, check=True)
+    with Engine.open(shop) as engine, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine.reviews.sessions, "_run_here", lambda *_: None)  # as if its process had ended
+        waiting = engine.reviews.sessions.start(ReviewRequest("HEAD", "HEAD~1"), workers=1).session
+    (row,) = page.read("review-sessions", project="shop").json["sessions"]
+    assert (row["status"], row["files_done"], row["files_total"]) == ("queued", 0, 1)
+    assert page.write("pause_review", project="shop", session_id=waiting.id).json["status"] == "paused"
+    assert page.write("resume_review", project="shop", session_id=waiting.id).status == 200
+    with Engine.open(shop) as engine:
+        engine.reviews.sessions.wait(waiting.id, WAIT_S)
+    (row,) = page.read("review-sessions", project="shop").json["sessions"]
+    assert (row["status"], row["files_done"]) == ("completed", 1)
 
 
 # -- the graph --
@@ -131,6 +150,13 @@ def test_the_steps_of_a_graph_name_the_definitions_that_they_join_by_place(
     assert all("(" not in edge["target"] for edge in graph["edges"])
 
 
+def test_the_code_of_a_symbol_is_shown_without_secrets(page: Browser) -> None:
+    (file,) = page.read("code", project="shop", items=["till/new.py#f"]).json["files"]
+    assert file["fragments"][0]["text"] == "def f(a=[]):\n    return a"
+    assert KEY not in page.read("code", project="shop", items=["till/new.py"]).text
+    assert "hunter2" not in page.read("code", project="shop", items=["till/.env"]).text
+
+
 # -- plans --
 
 
@@ -165,24 +191,35 @@ def test_a_decision_about_a_version_that_was_not_looked_at_is_refused(page: Brow
 
 def test_a_memory_is_edited_expired_and_deleted_at_the_page(page: Browser) -> None:
     (memory,) = page.read("memories", project="shop").json["memories"]
-    changed = page.write("memory", project="shop", id=memory["id"], expected_version=memory["version"], tags=["hours"])
+    changed = page.write(
+        "update_memory", project="shop", id=memory["id"], expected_version=memory["version"], tags=["hours"]
+    )
     assert changed.json["changed"] == ["tags"]
-    stale = page.write("memory", project="shop", id=memory["id"], expected_version=memory["version"], tags=["x"])
+    stale = page.write("update_memory", project="shop", id=memory["id"], expected_version=memory["version"], tags=["x"])
     assert stale.status == 409, "another writer was faster"
-    page.write("memory", project="shop", id=memory["id"], expires_at="2026-01-01")
+    page.write("update_memory", project="shop", id=memory["id"], expires_at="2026-01-01")
     (memory,) = page.read("memories", project="shop").json["memories"]
     assert (memory["status"], memory["tags"]) == ("expired", ["hours"])
-    assert page.write("forget", project="shop", id=memory["id"]).status == 200
+    assert page.write("delete_memory", project="shop", id=memory["id"]).status == 200
     assert page.read("memories", project="shop").json["memories"] == []
+
+
+def test_a_memory_is_added_at_the_page_as_by_an_agent(page: Browser, shop: Path) -> None:
+    text = f"The till speaks to the bank with {KEY}."
+    assert page.write("add_memory", project="shop", category="facts", content=text, tags=["bank"]).status == 200
+    added, _ = page.read("memories", project="shop").json["memories"]
+    assert (added["category"], added["tags"]) == ("facts", ["bank"])
+    assert KEY not in "".join(file.read_text() for file in (shop / ".context-engine/memories").rglob("*.md"))
+    assert page.write("add_memory", project="shop", category="gossip", content="x").json["error"]["suggestion"]
 
 
 def test_an_edit_is_undone_and_redone_at_the_page(page: Browser, shop: Path) -> None:
     (edit,) = page.read("edits", project="shop").json["edits"]
     assert (edit["files"], edit["undone"]) == ([{"path": "till/new.py", "change": "created"}], False)
-    assert page.write("undo", project="shop", undo_id=edit["id"]).json["text"].startswith("undone")
+    assert page.write("undo_edit", project="shop", undo_id=edit["id"]).json["text"].startswith("undone")
     assert not (shop / "till/new.py").exists()
     assert page.read("edits", project="shop").json["edits"][0]["undone"]
-    assert page.write("undo", project="shop", undo_id=edit["id"], redo=True).status == 200
+    assert page.write("undo_edit", project="shop", undo_id=edit["id"], redo=True).status == 200
     assert (shop / "till/new.py").exists()
 
 
@@ -194,8 +231,8 @@ def test_an_edit_has_its_diff_without_secrets_also_when_it_is_undone(page: Brows
         assert (file["path"], file["kind"]) == ("till/new.py", "added")
         assert file["hunks"][0]["lines"][0] == ["+", 0, 1, "def f(a=[]):"]
         assert KEY not in shown.text
-        assert page.write("undo", project="shop", undo_id=edit["id"]).status in (200, 409)
-    page.write("undo", project="shop", undo_id=edit["id"], redo=True)
+        assert page.write("undo_edit", project="shop", undo_id=edit["id"]).status in (200, 409)
+    page.write("undo_edit", project="shop", undo_id=edit["id"], redo=True)
     (shop / "till/new.py").write_text("changed elsewhere\n")
     (file,) = page.read("edit", project="shop", id=edit["id"]).json["files"]
     assert (file["hunks"], file["note"]) == ([], "not shown: another program changed the file since")

@@ -1,15 +1,15 @@
 // Activity: every call of every client, as it happens.
 
-import { chip, count, el, empty, fact, fill, head, load, number, page, short, time, tokens } from "./kit.js";
+import { chip, count, el, empty, fill, head, load, number, page, short, time, tokens } from "./kit.js";
 
-let wanted = { client: "", tool: "", text: "", everywhere: false };
+let wanted = { client: "", tool: "", error: "", text: "", everywhere: false };
 let list, facts, filters, open = new Set();
 
 export function open_(node) {
-  facts = el("dl", { class: "facts" });
+  facts = el("p", { class: "muted" });
   list = el("div", { class: "calls", role: "list", "aria-label": "Calls, newest first" });
   filters = el("div", { class: "filters" });
-  fill(node, head("Activity", "What agents ask, what they get, and what it costs."), facts, filters, list);
+  fill(node, head("Activity", "What agents ask, what they get, and what it costs."), filters, facts, list);
   drawFilters();
   update();
 }
@@ -32,12 +32,12 @@ function drawFilters() {
     oninput: () => { wanted.text = text.value; update(); } });
   const everywhere = el("input", { type: "checkbox", onchange: () => { wanted.everywhere = everywhere.checked; update(); } });
   everywhere.checked = wanted.everywhere;
-  fill(filters, field("Filter", text), choice("client", "Client"), choice("tool", "Tool"),
+  fill(filters, field("Filter", text), choice("client", "Client"), choice("tool", "Tool"), choice("error", "Error"),
     el("label", { class: "check" }, everywhere, "all repositories"));
   filters.known = known();
 }
 
-const known = () => new Set(page.calls.flatMap(({ client, tool }) => [client, tool])).size;
+const known = () => new Set(page.calls.flatMap(({ client, tool, error }) => [client, tool, error])).size;
 
 /** Draw the calls that pass the filters. */
 export function update() {
@@ -45,7 +45,7 @@ export function update() {
   const here = page.projects.find(({ name }) => name === page.project)?.workspace;
   const words = wanted.text.toLowerCase();
   const calls = page.calls.filter((call) => (wanted.everywhere || call.workspace === here)
-    && (!wanted.client || call.client === wanted.client) && (!wanted.tool || call.tool === wanted.tool)
+    && ["client", "tool", "error"].every((name) => !wanted[name] || call[name] === wanted[name])
     && (!words || `${call.asked} ${call.got} ${call.tool}`.toLowerCase().includes(words)));
   drawFacts(calls);
   if (!calls.length && !page.recording) return fill(list, empty("Nothing is recorded", "The setting gain is off, which counts calls. Turn it on and start the server and this page again:", "CTX_GAIN=true ctx ui"));
@@ -63,10 +63,8 @@ export function update() {
 function drawFacts(calls) {
   const sum = (name) => calls.reduce((total, call) => total + call[name], 0);
   const took = calls.map((call) => call.ms).sort((a, b) => a - b);
-  fill(facts, fact("Calls", number(calls.length), count(calls.filter((call) => call.error).length, "error")),
-    fact("Tokens sent", short(tokens(sum("shown")))),
-    fact("Median time", took.length ? `${number(took[took.length >> 1])} ms` : "–"),
-    fact("Clients", number(new Set(calls.map((call) => call.client)).size)));
+  fill(facts, calls.length && [count(calls.length, "call"), count(calls.filter((call) => call.error).length, "error"), `${short(tokens(sum("shown")))} tokens sent`,
+    `half of the calls took less than ${number(took[took.length >> 1])} ms`].join(" · "));
 }
 
 function row(call) {

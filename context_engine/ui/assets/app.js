@@ -35,7 +35,7 @@ const picker = document.getElementById("project");
 // -- views
 
 /** The address after #: a view and its arguments, such as #search?q=login. */
-export function place() {
+function place() {
   const [name, query] = location.hash.slice(1).split("?");
   return { name: name || "activity", given: new URLSearchParams(query || "") };
 }
@@ -63,7 +63,7 @@ function begin(state) {
   fill(document.getElementById("nav"), VIEWS.map(([key, title], at) =>
     el("a", { href: `#${key}`, "data-view": key }, el("span", {}, title), el("kbd", { "aria-hidden": "true" }, String(at + 1)))));
   const mode = document.getElementById("mode");
-  mode.textContent = page.write ? "may write" : "read-only";
+  mode.textContent = page.write ? "may write" : "only reads";
   mode.title = page.write ? "This page may approve plans, edit memories and undo edits." : "Start it with ctx ui --write to approve, edit and undo.";
   window.addEventListener("hashchange", show);
   picker.addEventListener("change", () => choose(picker.value));
@@ -130,7 +130,7 @@ const ACTIONS = {
 
 window.addEventListener("keydown", (event) => {
   const isTyping = event.target.matches?.("input, textarea, select");
-  if (event.key === "Escape" && isTyping) event.target.blur();
+  if (event.key === "Escape" && isTyping) { event.preventDefault(); event.target.blur(); }  // without emptying a search field
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   const view = /^[1-9]$/.test(event.key) && VIEWS[Number(event.key) - 1];
   if (view) location.hash = view[0];

@@ -1,13 +1,14 @@
 // A diff of one file, with the findings on its lines.
 
-import { chip, count, el } from "./kit.js";
+import { chip, count, el, place, prose } from "./kit.js";
 
 const PRIORITY = ["bad", "bad", "warn", ""];
 
 export function fileCard(file, findings = []) {
   const left = new Set(findings);
+  const start = (hunk) => hunk.lines.find(([, , after]) => after)?.[2];
   const rows = file.hunks.flatMap((hunk) => [
-    el("tr", { class: "hunk" }, el("td", { colspan: "3" }, `⋯ ${hunk.section || ""}`)),
+    el("tr", { class: "hunk" }, el("td", { colspan: "3" }, start(hunk) && place(file.path, start(hunk), `line ${start(hunk)}`), ` ${hunk.section || ""}`)),
     ...hunk.lines.flatMap(([mark, before, after, text]) => {
       const line = el("tr", { class: mark === "+" ? "plus" : mark === "-" ? "minus" : "" }, el("td", { class: "no" }, before || ""), el("td", { class: "no" }, after || ""), el("td", {}, `${mark === " " ? " " : mark} ${text}`));
       const here = mark === "-" ? [] : [...left].filter(({ code_location: { line_range: { end } } }) => end === after);
@@ -22,7 +23,7 @@ export function fileCard(file, findings = []) {
 
 function note(finding) {
   return el("div", { class: "finding" }, el("p", {}, chip(`P${finding.priority}`, PRIORITY[finding.priority]), " ", el("b", {}, finding.title)),
-    finding.body && finding.body !== finding.title && el("p", {}, finding.body),
+    finding.body && finding.body !== finding.title && el("p", {}, prose(finding.body)),
     finding.evidence?.length ? el("ul", {}, finding.evidence.map((text) => el("li", {}, text))) : null,
     finding.suggestion && el("p", {}, el("b", {}, "Suggestion: "), finding.suggestion.description),
     el("small", {}, `${finding.rule} · ${finding.category} · confidence ${finding.confidence_score.toFixed(2)}`));

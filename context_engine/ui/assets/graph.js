@@ -1,6 +1,6 @@
 // A symbol's graph: columns, one for each level, from what uses to what is used, drawn on a canvas.
 
-import { button, chip, code, count, el, empty, fill, head, number, problem, read, segmented } from "./kit.js";
+import { button, chip, code, count, el, empty, fill, head, load, number, place, problem, read, segmented } from "./kit.js";
 
 const RELATIONS = ["callers", "callees", "impact"];
 const COLUMN = 230, ROW = 24;
@@ -11,7 +11,7 @@ const LISTED = 100;
 let chosen = { symbol: "", relation: "callers", depth: 2 };
 
 export function open(node, given) {
-  chosen = { ...chosen, symbol: given.get("symbol") || chosen.symbol, relation: given.get("relation") || chosen.relation };
+  chosen = { symbol: given.get("symbol") || chosen.symbol, relation: given.get("relation") || chosen.relation, depth: Number(given.get("depth")) || chosen.depth };
   const names = el("datalist", { id: "names" });
   const input = el("input", { type: "search", list: "names", "aria-label": "Symbol", placeholder: "a function, class or method", value: chosen.symbol });
   const bar = el("div", { class: "tools" });
@@ -23,7 +23,7 @@ export function open(node, given) {
     controls();
     chosen.symbol = input.value.trim();
     if (!chosen.symbol) return fill(body, empty("Which symbol?", "Its callers, what it calls, or all that a change of it may affect. At the terminal:", "ctx trace NAME --direction impact"));
-    history.replaceState(null, "", `#graph?symbol=${encodeURIComponent(chosen.symbol)}&relation=${chosen.relation}`);
+    history.replaceState(null, "", `#graph?symbol=${encodeURIComponent(chosen.symbol)}&relation=${chosen.relation}&depth=${chosen.depth}`);
     fill(body, el("p", { class: "muted loading" }, "Following uses …"));
     try {
       const graph = await read("graph", chosen);
@@ -47,30 +47,40 @@ export function open(node, given) {
 
 function show(body, graph, go) {
   const { nodes, links } = arrange(graph);
-  const place = graph.path ? `${graph.path}:${graph.line}` : "";
-  if (nodes.length < 2) return fill(body, empty(`No ${graph.relation === "impact" ? "users" : graph.relation} of ${graph.target} were found`, [place, ...graph.notes].filter(Boolean).join(" · "), "ctx search " + graph.target));
+  if (nodes.length < 2) return fill(body, empty(`No ${graph.relation === "impact" ? "users" : graph.relation} of ${graph.target} were found`, [graph.path, ...graph.notes].filter(Boolean).join(" · "), "ctx search " + graph.target));
   const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `${graph.relation} of ${graph.target}: ${count(nodes.length - 1, "symbol")}. The list next to it has the same. Arrows move, + and - zoom, 0 fits.` });
   const side = el("div", { class: "side" });
   const view = draw(canvas, nodes, links, (picked) => fill(side, describe(picked)));
   const list = () => [
-    el("h2", {}, graph.target), el("p", { class: "muted" }, [graph.kind, place].filter(Boolean).join(" · ")), graph.signature && el("pre", { tabindex: "0" }, graph.signature),
-    el("p", {}, `${count(nodes.length - 1, "symbol")} in ${number(graph.ms)} ms`, graph.truncated ? ", and more" : "", ". Arrows point to what is used."),
+    heading(nodes[0], graph.kind),
+    el("p", {}, count(nodes.length - 1, "symbol"), graph.truncated ? ", and more" : "", ". Arrows point to what is used."),
     graph.possible ? el("p", { class: "muted" }, `${count(graph.possible, "possible use")} left out: the receiver is unknown.`) : null,
     graph.tests.length ? [el("h3", {}, "Tests to run first"), el("ul", {}, graph.tests.slice(0, 8).map((path) => el("li", {}, path)))] : null,
     el("h3", {}, "Symbols"),
     el("ul", { class: "links" }, nodes.slice(1, LISTED).map((one) => el("li", {}, button(one.name, () => view.pick(one), "quiet"), el("small", {}, ` ${one.at || `${one.path}:${one.line}`}`)))),
     nodes.length > LISTED ? el("p", { class: "muted" }, `and ${number(nodes.length - LISTED)} more in the picture`) : null,
+    graph.notes.map((note) => el("p", { class: "muted small" }, note)),
   ];
   const describe = (picked) => !picked || picked === nodes[0] ? list() : [
-    el("h2", {}, picked.name), el("p", { class: "muted" }, `level ${picked.depth}`), el("p", {}, code(`${picked.path}:${picked.line}`)),
-    el("pre", { tabindex: "0" }, picked.evidence), el("p", {}, picked.certainty !== "exact" && chip(picked.certainty, "warn"), picked.uses > 1 && chip(`${picked.uses} uses`)),
-    el("p", {}, el("small", {}, `${graph.relation === "callees" ? "used by" : "uses"} ${picked.parents.map(({ name }) => name).join(", ")}`)),
     el("div", { class: "tools" }, button("Center here", () => go(picked.name), "primary"), button("Back to the list", () => view.pick(null))),
+    heading(picked, `level ${picked.depth}`),
+    el("p", {}, `${graph.relation === "callees" ? "Used by" : "Uses"} ${picked.parents.map(({ name }) => name).join(", ")} at `, place(picked.path, picked.line), " ",
+      picked.certainty !== "exact" && chip(picked.certainty, "warn"), picked.uses > 1 && chip(`${picked.uses} uses`)),
+    el("pre", { tabindex: "0" }, picked.evidence),
   ];
   fill(side, list());
   fill(body, el("div", { class: "graph" }, el("div", { class: "canvas" }, canvas,
     el("div", { class: "zoom" }, button("+", () => view.zoom(1.4), "", { "aria-label": "Zoom in" }), button("−", () => view.zoom(1 / 1.4), "", { "aria-label": "Zoom out" }), button("Fit", () => view.fit()))), side));
   view.fit();
+}
+
+/** The name and the code of a symbol, with the place of its definition. */
+function heading(node, kind) {
+  const [, path, line] = /^(.+):(\d+)$/.exec(node.at) || [];
+  if (!path) return [el("h2", {}, node.name), el("p", { class: "muted" }, kind)];
+  const source = el("div", {});
+  load(source, "code", { items: [`${path}#${node.name}`] }, ({ files }) => files[0].fragments?.map(({ text }) => el("pre", { tabindex: "0", "aria-label": `Code of ${node.name}` }, text)));
+  return [el("h2", {}, node.name), el("p", { class: "muted" }, kind, " · ", place(path, line)), source];
 }
 
 const lastName = (name) => name.split(name.includes("/") ? "/" : /[.:]/).pop();
@@ -192,7 +202,7 @@ export function draw(canvas, nodes, links, onpick) {
     pen.globalAlpha = 1;
     const radius = Math.max(1.4, Math.min(5.5, 5.5 * Math.sqrt(scale)));
     for (let depth = 4; depth >= 0; depth--) {
-      pen.fillStyle = color(depth ? `--part-${(depth - 1) % 6}` : "--text");
+      pen.fillStyle = color(depth ? `--part-${depth - 1}` : "--text");
       pen.beginPath();
       for (const node of nodes) {
         if (Math.min(4, node.depth) !== depth) continue;

@@ -1,6 +1,6 @@
 // The index: what is in it, what is not and why.
 
-import { ago, chip, count, el, empty, fact, fill, head, load, number, problem, read, size } from "./kit.js";
+import { ago, chip, count, el, empty, fact, fill, head, load, number, size } from "./kit.js";
 
 export function open(node) {
   const body = el("div", {});
@@ -31,18 +31,14 @@ function show(state) {
 function explain() {
   const input = el("input", { "aria-label": "Path or symbol", placeholder: "path of a file, or a symbol" });
   const answer = el("div", { class: "answer", "aria-live": "polite" });
-  const run = async (event) => {
+  const describe = (found) => [
+    el("p", {}, chip(found.state, found.in_index || found.state === "defined" ? "good" : "warn"), " ", (found.reason || "").replaceAll("_", " "), found.because_of && ` because of ${found.because_of}`),
+    el("ul", {}, [found.detail, ...(found.definitions || []), ...(found.notes || [])].filter(Boolean).map((text) => el("li", {}, text))),
+    found.near?.length ? el("p", { class: "muted" }, `Similar names: ${found.near.join(", ")}`) : null,
+  ];
+  const run = (event) => {
     event.preventDefault();
-    if (!input.value.trim()) return;
-    try {
-      const found = await read("explain", { target: input.value.trim() });
-      const facts = [found.detail, ...(found.definitions || []), ...(found.notes || [])].filter(Boolean);
-      fill(answer, el("p", {}, chip(found.state, found.in_index || found.state === "defined" ? "good" : "warn"), " ", (found.reason || "").replaceAll("_", " "),
-        found.because_of && ` because of ${found.because_of}`), el("ul", {}, facts.map((text) => el("li", {}, text))),
-        found.near?.length ? el("p", { class: "muted" }, `Similar names: ${found.near.join(", ")}`) : null);
-    } catch (error) {
-      fill(answer, problem(error));
-    }
+    if (input.value.trim()) load(answer, "explain", { target: input.value.trim() }, describe);
   };
   return [el("form", { class: "ask", onsubmit: run }, input, el("button", {}, "Explain")), answer];
 }

@@ -2,7 +2,7 @@
 
 const TOKEN = location.pathname.split("/")[1];
 export const CHARS_OF_TOKEN = 4;
-export const page = { project: "", projects: [], write: false, version: "", calls: [] };
+export const page = { project: "", projects: [], write: false, version: "", editor: "none", calls: [] };
 
 /** Make an element. Strings among the children become text nodes. */
 export function el(name, properties, ...children) {
@@ -71,8 +71,16 @@ export const problem = (error) =>
 
 export const chip = (text, kind = "") => el("span", { class: `chip ${kind}` }, text);
 export const code = (text) => el("code", {}, text);
-export const loading = () => el("p", { class: "muted loading" }, "Loading …");
+export const prose = (text) => text.split("`").map((part, at) => (at % 2 ? code(part) : part));
 export const button = (text, onclick, kind = "", more = {}) => el("button", { type: "button", class: kind, onclick, ...more }, text);
+
+/** A place in a file: a link that opens it in the editor, where there is one. Nothing of a path can end the link's own parts. */
+export function place(path, line = 1, text = `${path}:${line}`) {
+  const root = page.projects.find(({ name }) => name === page.project)?.path;
+  if (!root || page.editor === "none") return code(text);
+  const parts = [...root.split(/[\\/]/), ...path.split("/")].filter(Boolean).map((part) => encodeURIComponent(part.toWellFormed()));
+  return el("a", { href: `${page.editor}://file/${parts.join("/")}:${line}`, title: `Open in ${page.editor}` }, code(text));
+}
 
 export function fact(name, value, note) {
   return el("div", { class: "fact" }, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
@@ -105,7 +113,7 @@ export async function attempt(work, done) {
 
 /** Load a view into a node, or show why not. */
 export async function load(node, name, given, show) {
-  fill(node, loading());
+  fill(node, el("p", { class: "muted loading" }, "Loading …"));
   try {
     const value = await read(name, given);
     fill(node, show(value));

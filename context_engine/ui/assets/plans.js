@@ -1,6 +1,6 @@
 // Plans: their steps and dependencies, decisions, and what changed between versions.
 
-import { ago, attempt, button, chip, code, count, el, empty, fact, fill, head, load, page, problem, read, write, writer } from "./kit.js";
+import { ago, attempt, button, chip, code, count, el, empty, fact, fill, head, load, page, problem, prose, read, write, writer } from "./kit.js";
 
 const KINDS = { completed: "good", done: "good", approved: "good", in_progress: "accent", ready: "accent", failed: "bad", rejected: "bad", blocked: "warn", pending: "", needs_clarification: "warn" };
 const word = (text) => (text || "").replaceAll("_", " ");
@@ -47,7 +47,7 @@ export function detail(loaded, history, again) {
     el("dl", { class: "facts" }, fact("Progress", `${done} %`, el("progress", { value: done, max: "100", "aria-label": "Progress" })), fact("Steps", String(plan.steps.length), execution.next ? `next: ${execution.next}` : ""),
       plan.dependency_graph?.duration_h ? fact("Estimated", `${plan.dependency_graph.duration_h.toFixed(1)} h`, "on the longest path") : null, fact("Confidence", `${Math.round((plan.confidence_score || 0) * 100)} %`)),
     decision(loaded, again),
-    el("section", {}, el("h2", {}, "Steps"), diagram(plan, states), el("ol", { class: "steps" }, plan.steps.map((step) => stepRow(step, states.get(step.step_number))))),
+    el("section", {}, el("h2", {}, "Steps"), el("ol", { class: "steps" }, plan.steps.map((step) => stepRow(step, states.get(step.step_number))))),
     plan.risks?.length ? el("section", {}, el("h2", {}, "Risks"), el("ul", {}, plan.risks.map((risk) => el("li", {}, risk.issue || String(risk))))) : null,
     versions(loaded, history),
   ];
@@ -68,35 +68,11 @@ function stepRow(step, state = {}) {
   const files = [...(step.files_to_modify || []), ...(step.files_to_create || []), ...(step.files_to_delete || [])];
   return el("li", {}, el("details", {}, el("summary", {}, el("b", { class: "number" }, String(step.step_number)), el("span", { class: "title" }, step.title), el("span", { class: "line" },
     step.depends_on?.length ? el("small", {}, `after ${step.depends_on.join(", ")}`) : null, step.estimated_effort && el("small", {}, step.estimated_effort), status(state.status || "pending"))),
-    el("div", { class: "inside" }, step.description && el("p", {}, step.description),
+    el("div", { class: "inside" }, step.description && el("p", {}, prose(step.description)),
       files.length ? el("p", {}, files.map((path) => [code(path), " "])) : null,
-      step.acceptance_criteria?.length ? el("ul", {}, step.acceptance_criteria.map((text) => el("li", {}, text))) : null,
+      step.acceptance_criteria?.length ? el("ul", {}, step.acceptance_criteria.map((text) => el("li", {}, prose(text)))) : null,
       step.checks?.length ? el("p", { class: "muted" }, "Checks: ", step.checks.map((text) => [code(text), " "])) : null,
       state.error && el("p", { class: "bad" }, state.error))));
-}
-
-/** The steps in columns by level, with a line for each dependency. */
-function diagram(plan, states) {
-  const levels = plan.dependency_graph?.levels || [];
-  const edges = plan.dependency_graph?.edges || [];
-  if (!edges.length) return null;
-  const svg = (name, properties, ...children) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(properties)) node.setAttribute(key, String(value));
-    node.append(...children);
-    return node;
-  };
-  const [gapX, gapY] = [96, 46];
-  const tall = Math.max(...levels.map((level) => level.length));
-  const at = new Map(levels.flatMap((level, column) => level.map((step, row) => [step, { x: 26 + column * gapX, y: 26 + (row + (tall - level.length) / 2) * gapY }])));
-  const critical = new Set(plan.dependency_graph.critical_path || []);
-  const lines = edges.filter(({ from, to }) => at.has(from) && at.has(to)).map(({ from, to }) => {
-    const [a, b] = [at.get(from), at.get(to)];
-    return svg("path", { d: `M${a.x + 15} ${a.y} C${a.x + 55} ${a.y} ${b.x - 55} ${b.y} ${b.x - 15} ${b.y}`, class: critical.has(from) && critical.has(to) ? "edge critical" : "edge" });
-  });
-  const dots = [...at].map(([step, { x, y }]) => svg("g", { class: `dot ${KINDS[states.get(step)?.status] || ""}` }, svg("circle", { cx: x, cy: y, r: 15 }), svg("text", { x, y: y + 4.5, "text-anchor": "middle" }, String(step))));
-  const [width, height] = [levels.length * gapX - gapX + 52, (tall - 1) * gapY + 52];
-  return el("div", { class: "diagram", tabindex: "0", role: "region", "aria-label": "Dependencies of the steps" }, svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": edges.map(({ from, to }) => `${from} before ${to}`).join(", ") }, ...lines, ...dots));
 }
 
 function versions(loaded, history) {

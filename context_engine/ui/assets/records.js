@@ -1,20 +1,41 @@
 // Memories, edits and settings: lists of records, with what can be done to each.
 
 import { fileCard } from "./diff.js";
-import { ago, attempt, button, chip, code, count, el, empty, fill, head, load, page, time, write, writer } from "./kit.js";
+import { ago, attempt, button, chip, code, count, el, empty, fill, head, load, page, place, prose, time, write, writer } from "./kit.js";
 
 const STATUS = { active: "good", stale: "warn", invalid: "bad" };
 const readOnly = (command) => (page.write ? null : el("small", {}, "Read-only: ", code("ctx ui --write"), " or ", code(command), "."));
 
 // -- memories
 
+const CATEGORIES = ["decisions", "preferences", "facts"];
 let words = "";
 
 function openMemories(node) {
-  const body = el("div", {});
+  const form = el("div", {}), body = el("div", {});
   const again = () => load(body, "memories", {}, (found) => memoryList(found, again));
-  fill(node, head("Memories", "What the team wants agents to know: Markdown files that you can edit by hand as well.", readOnly("ctx memory edit")), body);
+  const add = async (given) => {
+    const written = Object.fromEntries(Object.entries(given).filter(([, value]) => value.length));
+    if (await attempt(() => write("add_memory", written), "Added")) { fill(form); again(); }
+  };
+  fill(node, head("Memories", "What the team wants agents to know: Markdown files that you can edit by hand as well.", readOnly("ctx memory add"),
+    writer("Add", () => fill(form, memoryForm({}, add, () => fill(form))))), form, body);
   again();
+}
+
+/** The form of a memory; only that of a new one has a category. */
+function memoryForm(memory, save, cancel) {
+  const field = (name, control) => [name.toLowerCase(), control, el("label", { class: "field" }, el("span", {}, name), control)];
+  const fields = [field("Title", el("input", { value: memory.title })), field("Content", el("textarea", { rows: "5", required: true, value: memory.content })),
+    field("Tags", el("input", { value: memory.tags?.join(", ") })), field("Expires", el("input", { type: "date", value: memory.expires_at?.slice(0, 10) }))];
+  if (!memory.id) fields.unshift(field("Category", el("select", {}, CATEGORIES.map((name) => el("option", {}, name)))));
+  const submit = (event) => {
+    event.preventDefault();
+    const { tags, expires, ...given } = Object.fromEntries(fields.map(([name, { value }]) => [name, value]));
+    save({ ...given, tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean), expires_at: expires });
+  };
+  return el("form", { class: "stacked card", onsubmit: submit }, fields.map(([, , label]) => label),
+    el("div", { class: "tools" }, el("button", { class: "primary" }, "Save"), button("Cancel", cancel)));
 }
 
 function memoryList(found, again) {
@@ -33,31 +54,20 @@ function memoryCard(memory, again) {
   if (memory.error) return el("div", { class: "card" }, el("p", {}, chip("invalid", "bad"), " ", code(memory.path)), el("p", {}, memory.error));
   const body = el("div", {});
   const change = async (arguments_, done) => {
-    if (await attempt(() => write("memory", { id: memory.id, expected_version: memory.version, ...arguments_ }), done)) again();
+    if (await attempt(() => write("update_memory", { id: memory.id, expected_version: memory.version, ...arguments_ }), done)) again();
   };
   const view = () => fill(body,
     memory.content !== memory.title && el("p", { class: "text" }, memory.content),
     el("p", { class: "line" }, chip(memory.category), memory.subtype && chip(memory.subtype), memory.priority !== "helpful" && chip(memory.priority, "accent"), (memory.tags || []).map((tag) => chip(`#${tag}`)),
       el("small", {}, [`changed ${ago(memory.updated_at)}`, memory.expires_at && `expires ${memory.expires_at.slice(0, 10)}`, memory.scope === "user" && "in all your projects"].filter(Boolean).join(" · "))),
-    memory.linked_files?.length ? el("p", {}, memory.linked_files.map((path) => [code(path), " "])) : null,
+    memory.linked_files?.length ? el("p", {}, memory.linked_files.map((path) => [place(path, 1, path), " "])) : null,
     el("div", { class: "tools" }, writer("Edit", edit), memory.status === "stale" && writer("Still true", () => change({ still_true: true }, "Confirmed")),
       memory.status !== "expired" && writer("Expire now", () => change({ expires_at: new Date(Date.now() - 60000).toISOString() }, "Expired")), writer("Delete", remove, "danger")));
   const remove = async () => {
     if (!confirm(`Delete “${memory.title}” permanently?`)) return;
-    if (await attempt(() => write("forget", { id: memory.id, expected_version: memory.version }), "Deleted")) again();
+    if (await attempt(() => write("delete_memory", { id: memory.id, expected_version: memory.version }), "Deleted")) again();
   };
-  const edit = () => {
-    const title = el("input", { value: memory.title }), content = el("textarea", { rows: "5", value: memory.content });
-    const tags = el("input", { value: (memory.tags || []).join(", ") }), expires = el("input", { type: "date", value: (memory.expires_at || "").slice(0, 10) });
-    const save = (event) => {
-      event.preventDefault();
-      change({ title: title.value, content: content.value, tags: tags.value.split(",").map((tag) => tag.trim()).filter(Boolean), expires_at: expires.value }, "Saved");
-    };
-    const field = (name, control) => el("label", { class: "field" }, el("span", {}, name), control);
-    fill(body, el("form", { class: "stacked", onsubmit: save }, field("Title", title), field("Text", content), field("Tags", tags), field("Expires", expires),
-      el("div", { class: "tools" }, el("button", { class: "primary" }, "Save"), button("Cancel", view))));
-    title.focus();
-  };
+  const edit = () => fill(body, memoryForm(memory, (given) => change(given, "Saved"), view));
   view();
   return el("article", { class: "card" }, el("div", { class: "place" }, el("h2", {}, memory.title), el("span", { class: "space" }), chip(memory.status, STATUS[memory.status])),
     memory.stale_reason && memory.status !== "expired" && el("p", { class: "muted" }, memory.stale_reason), body, el("small", {}, memory.path));
@@ -75,7 +85,7 @@ function openEdits(node) {
 function editList(edits, again) {
   if (!edits.length) return empty("No edits yet", "Edits of agents are listed here and can be undone. At the terminal:", "ctx undo --list");
   const turn = (edit) => async () => {
-    if (await attempt(() => write("undo", { undo_id: edit.id, redo: edit.undone }), edit.undone ? `Redone: edit ${edit.id}` : `Undone: edit ${edit.id}`)) again();
+    if (await attempt(() => write("undo_edit", { undo_id: edit.id, redo: edit.undone }), edit.undone ? `Redone: edit ${edit.id}` : `Undone: edit ${edit.id}`)) again();
   };
   return el("ul", { class: "edits" }, edits.map((edit) => el("li", { class: edit.undone ? "undone" : "" }, el("time", {}, time(edit.at)), el("b", { class: "figure" }, `edit ${edit.id}`),
     el("span", { class: "line" }, edit.files.map(({ path, change }) => el("span", {}, chip(change, { created: "good", deleted: "bad" }[change]), " ", code(path)))),
@@ -107,7 +117,7 @@ function settingTable(found) {
   const group = ({ name }) => (found.settings.filter((other) => first(other.name) === first(name)).length > 1 ? first(name) : "general");
   const isShown = (setting) => (!changed.checked || setting.source !== "default") && `${setting.name} ${setting.meaning} ${setting.value}`.toLowerCase().includes(filter.value.trim().toLowerCase());
   const draw = () => fill(rows, [...Map.groupBy(found.settings.filter(isShown), group)].map(([name, settings]) => [el("tr", { class: "group" }, el("th", { colspan: "3", scope: "rowgroup" }, name)), settings.map((setting) =>
-    el("tr", {}, el("td", {}, el("b", {}, setting.name), el("small", { class: "block" }, setting.meaning)), el("td", {}, setting.value === "" ? el("em", {}, "empty") : code(setting.value),
+    el("tr", {}, el("td", {}, el("b", {}, setting.name), el("small", { class: "block" }, prose(setting.meaning))), el("td", {}, setting.value === "" ? el("em", {}, "empty") : code(setting.value),
       setting.source !== "default" && el("small", { class: "block" }, `default: ${setting.default || "empty"}`)), el("td", {}, chip(setting.source, setting.source === "default" ? "" : "accent"))))]));
   draw();
   return [

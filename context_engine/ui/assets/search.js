@@ -1,6 +1,6 @@
 // Search, with the parts of each score.
 
-import { chip, code, count, el, empty, fill, head, load } from "./kit.js";
+import { chip, code, count, el, empty, fill, head, load, place } from "./kit.js";
 
 const PARTS = {
   words: { chunk: "words of these lines", top5: "words of its best places", file: "words of the file", coverage: "how many of the words", doc: "words of its comments" },
@@ -35,9 +35,9 @@ function show(found) {
   const families = [...new Set(found.results.flatMap((hit) => Object.keys(hit.why || {})).map(family))].sort();
   return [
     found.weak && el("div", { class: "problem" }, el("strong", {}, "Weak: "), found.weak),
-    el("p", { class: "muted" }, `${count(found.results.length, "file")} of ${count(found.total, "matching place")} · ${found.freshness}`),
+    el("p", { class: "muted" }, `${count(found.results.length, "file")} · ${found.freshness}`),
     !found.weak && el("ul", { class: "legend" }, families.map((at) => el("li", {}, el("i", { class: `part part-${at}` }), FAMILIES[at]))),
-    el("ol", { class: `hits ${found.weak ? "weak" : ""}` }, found.results.map((hit) => card(hit, top))),
+    el("ol", { class: "hits" }, found.results.map((hit) => card(hit, top))),
   ];
 }
 
@@ -45,12 +45,12 @@ function card(hit, top) {
   const parts = Object.entries(hit.why || {}).sort((a, b) => family(a[0]) - family(b[0]) || b[1] - a[1]);
   const total = parts.reduce((sum, [, share]) => sum + share, 0) || 1;
   return el("li", { class: "card" },
-    el("div", { class: "place" }, el("b", {}, hit.path), code(hit.lines || ""), hit.symbol && chip(hit.symbol), hit.stale && chip("edited since", "warn"),
-      el("span", { class: "space" }), el("span", { class: "figure" }, hit.score?.toFixed(2) ?? "")),
+    el("div", { class: "place" }, el("b", {}, place(hit.path, parseInt(hit.lines), hit.path)), code(hit.lines), hit.symbol && chip(hit.symbol), hit.stale && chip("edited since", "warn"),
+      el("span", { class: "space" }), parts.length > 0 && el("span", { class: "figure" }, hit.score.toFixed(2))),
     parts.length > 0 && el("div", { class: "why" },
       el("div", { class: "stack", style: { width: `${Math.max(8, (100 * hit.score) / top)}%` }, role: "img", "aria-label": parts.map(([name, share]) => `${inWords(name)} ${share}`).join(", ") },
         parts.map(([name, share]) => el("i", { class: `part part-${family(name)}`, style: { flex: String(share / total) } }))),
       el("p", { class: "muted small" }, parts.map(([name, share]) => `${inWords(name)} ${share.toFixed(2)}`).join("  ·  "))),
     hit.content && el("pre", { tabindex: "0", "aria-label": `Lines ${hit.lines} of ${hit.path}` }, hit.content),
-    hit.more && el("p", { class: "muted" }, `Also: lines ${hit.more.map((other) => other.lines).join(", ")}`));
+    hit.more && el("p", { class: "muted" }, "Also: ", hit.more.map((other) => [place(hit.path, parseInt(other.lines), other.lines), " "])));
 }
