@@ -37,7 +37,7 @@ SHAPES: dict[str, tuple[Any, int, int]] = {
 VIEWS = {
     "activity": "activity",
     "search": "search?q=where+are+secrets+masked+in+replies",
-    "graph": "graph?symbol=estimate_tokens&relation=impact",
+    "graph": "graph?symbol=workspace_id&relation=impact&depth=3",
     "plans": "plans",
     "reviews": "reviews",
     "memories": "memories",
@@ -168,9 +168,9 @@ def prepare_work(root: Path) -> None:
             "expires_at": "2026-01-01",
         }),
         ("edit_file", {"path": "context_engine/text/words.py", "edits": [
-            {"target": "    if text.isascii():", "occurrence": 1, "replace": "    if not text:\n        return []\n    if text.isascii():"},
+            {"target": "    return len(_tokens(text))", "replace": "    return len(_tokens(text)) if text else 0"},
         ]}),
-        ("write_file", {"path": "context_engine/sharing/retry_policy.py", "content": RETRIES}),
+        ("write_file", {"path": "context_engine/team/retry_policy.py", "content": RETRIES}),
     )  # fmt: skip
     replies = call_tools(root, calls, client="claude-code")
     plan = json.loads(replies[1])
@@ -178,6 +178,10 @@ def prepare_work(root: Path) -> None:
         ("refine_plan", {"plan_id": plan["plan_id"], "feedback": f"remove step {len(plan['steps'])}"}),
         ("request_approval", {"plan_id": plan["plan_id"]}),
         ("start_step", {"plan_id": plan["plan_id"], "step_number": 1}),
+        (
+            "reactive_review_pr",
+            {"commit_hash": "HEAD", "base_ref": "HEAD~2", "title": "The last two commits", "wait_s": 55},
+        ),
     )
     call_tools(root, further, client="claude-code")
     for client, tool, arguments in QUESTIONS:
@@ -217,7 +221,11 @@ def call_tools(root: Path, calls: Any, *, client: str) -> list[str]:
     with Engine.open(root) as engine:
         dispatcher = ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
         caller = Call(session=client, client=client)
-        return [dispatcher.call(tool, arguments, caller).reply.text for tool, arguments in calls]
+        outcomes = [dispatcher.call(tool, arguments, caller) for tool, arguments in calls]
+    assert not [outcome.error for outcome in outcomes if outcome.error], (
+        "a call that fails is not in the pictures by mistake"
+    )
+    return [outcome.reply.text for outcome in outcomes]
 
 
 if __name__ == "__main__":
