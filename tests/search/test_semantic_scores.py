@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +146,16 @@ def test_a_cosine_is_the_product_of_the_two_vectors(rows: np.ndarray, seed: int)
     rows = np.array([unit(row) for row in rows], np.float32).reshape(len(rows), SIZE)
     plain = [sum(float(a) * float(b) for a, b in zip(row, query, strict=True)) for row in rows]
     assert compute_cosines(quantize(rows), query) == pytest.approx(plain, abs=0.02)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only there can threads be counted")
+def test_a_product_of_vectors_waits_for_no_threads() -> None:
+    program = "import context_engine, numpy, os; print(os.listdir('/proc/self/task'))"
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    threads = subprocess.run(
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+    ).stdout
+    assert threads.count(",") == 0
 
 
 def test_where_a_vector_stands_does_not_change_its_cosine() -> None:
