@@ -1,6 +1,6 @@
 """The cost of commands and of ten stdio servers with the daemon and without: wall, processor time, memory.
 
-    python bench/daemon.py REPOSITORY [--rounds 30] [--only commands|first|memory|kills]
+    python bench/daemon.py REPOSITORY [--rounds 30] [--only commands|first|memory|idle|kills]
 
 Commands are asked in turn with `python -c pass` and ripgrep, so that a busy machine slows all alike. The folder is copied and
 indexed first. Every daemon of a run is in a runtime folder of its own and ended with it.
@@ -31,6 +31,7 @@ from context_engine.daemon import ask_daemon  # noqa: E402
 
 CTX = Path(sys.executable).with_name("ctx")
 WAIT_S = 60.0
+REST_S = 15.0
 OPENING = [
     {
         "jsonrpc": "2.0",
@@ -263,6 +264,35 @@ def memory(machine: Machine) -> str:
     return table(head, rows)
 
 
+def idle(machine: Machine) -> str:
+    """Threads, and how often each minute one of them is woken, while nobody asks."""
+    daemon = machine.start()
+    rows = [("daemon, no client", *wakeups(daemon))]
+    client = Client(machine, machine.env)
+    client.call("find_symbol", name=machine.symbol)
+    rows += [("daemon, one client", *wakeups(daemon)), ("ctx serve", *wakeups(client.process.pid))]
+    client.end()
+    machine.end()
+    return table(("process", "threads", "woken a minute"), rows)
+
+
+def wakeups(pid: int) -> tuple[int, int]:
+    """Count the threads of a process that has rested for some seconds, and how often they gave up waiting in a minute."""
+    time.sleep(REST_S)
+    before = _switches(pid)
+    time.sleep(60.0)
+    after = _switches(pid)
+    return len(after), sum(count - before.get(thread, 0) for thread, count in after.items())
+
+
+def _switches(pid: int) -> dict[str, int]:
+    found = {}
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        rows = (thread / "status").read_text().splitlines()
+        found[thread.name] = next(int(row.split()[1]) for row in rows if row.startswith("voluntary_ctxt_switches"))
+    return found
+
+
 def kills(machine: Machine, rounds: int) -> str:
     """Kill the daemon with -9 while a server and two commands wait for it; count what they got."""
     machine.start()
@@ -292,12 +322,12 @@ def kills(machine: Machine, rounds: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("repository", type=Path)
+    parser.add_argument("repository", type=lambda text: Path(text).resolve())
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--symbol", default="ToolDispatcher")
     parser.add_argument("--path", default="context_engine/errors.py")
-    parser.add_argument("--only", choices=("commands", "first", "memory", "kills"))
+    parser.add_argument("--only", choices=("commands", "first", "memory", "idle", "kills"))
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(asked.repository, Path(folder), asked.symbol, asked.path)
@@ -310,6 +340,8 @@ def main() -> None:
             print(first_answers(machine, max(3, asked.rounds // 5)), "\n")
         if asked.only in (None, "memory"):
             print(memory(machine), "\n")
+        if asked.only in (None, "idle"):
+            print(idle(machine), flush=True)
         if asked.only in (None, "kills"):
             print(kills(machine, asked.kills))
 

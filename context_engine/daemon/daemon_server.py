@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -36,8 +37,10 @@ REQUEST_S = 5.0
 CONNECTIONS_MAX = 256
 """Open connections, each with a thread; further ones are closed, and their clients do the work themselves."""
 BACKLOG = 128
-END_CHECK_S = 1.0
-"""How often a daemon checks whether it should end."""
+END_CHECK_S = 30.0
+"""How often an idle daemon checks whether it should end: each check wakes the processor."""
+CODE_CHECK_S = 1.0
+"""For how long the files of the program are known to be those that run."""
 CLOSE_S = 2.0
 """The time for the Engines to close; their files survive any end."""
 PACKAGE = __name__.split(".")[0]
@@ -103,6 +106,7 @@ class DaemonServer:
         self._reason = ""
         self._started = time.time()
         self._code_checked_s = 0.0
+        self._woken, self._waker = socket.socketpair()  # a byte interrupts the wait for a client
 
     def run(self) -> bool:
         """Serve until it is stopped, or unused for a while; return False where another process is the daemon."""
@@ -129,6 +133,7 @@ class DaemonServer:
         """End `run` soon; clients that are being answered do their work themselves."""
         self._reason = self._reason or reason
         self._ending.set()
+        self._waker.send(b"!")
 
     # -- the socket --
 
@@ -144,16 +149,18 @@ class DaemonServer:
         return listener
 
     def _accept(self, listener: socket.socket) -> None:
-        listener.settimeout(END_CHECK_S)
         own = self._socket_state()
         while not self._ending.is_set():
-            try:
-                accepted, _ = listener.accept()
-            except TimeoutError:
+            idle_s = self._services.idle_s if self._services else END_CHECK_S
+            readable, _, _ = select.select([listener, self._woken], [], [], min(END_CHECK_S, idle_s))
+            if self._woken in readable:
+                self._woken.recv(1)
+            if listener not in readable:
                 self._end_if_unneeded(own)
                 continue
+            accepted, _ = listener.accept()
             now_s = time.monotonic()
-            if now_s - self._code_checked_s >= END_CHECK_S:
+            if now_s - self._code_checked_s >= CODE_CHECK_S:
                 self._code_checked_s = now_s
                 if _is_code_newer(self._started):  # by an update or a pull: no process mixes two versions
                     self.stop("the program was replaced by another one")
@@ -249,6 +256,7 @@ class DaemonServer:
             self._log_bug("loading", error)
             self.stop("it could not load its libraries")
         self._loaded.set()
+        self._waker.send(b"!")
 
     def _log_bug(self, kind: str, error: Exception) -> None:
         last = traceback.extract_tb(error.__traceback__)[-1]

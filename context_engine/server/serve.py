@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from context_engine.server.serve_options import ServeOptions, parse_options
-from context_engine.server.shutdown import ParentWatcher, ShutdownCoordinator, wait_forever
+from context_engine.server.shutdown import ShutdownCoordinator, wait_forever, watch_client
 from context_engine.server.stdio_session import StdioSession
 from context_engine.server.stdio_streams import LogStream, claim_stdio
 
@@ -78,7 +78,7 @@ class StdioServer:
     def serve(self) -> None:
         """Serve until the client or its parent process leaves, then end the process."""
         self.shutdown.shut_down_on_signals()
-        ParentWatcher(self.shutdown.shut_down).start()
+        watch_client(self.shutdown.shut_down)
         threading.Thread(target=self._listen, name="listening", daemon=True).start()
         threading.Thread(target=self._run, name="serving", daemon=True).start()
         wait_forever()

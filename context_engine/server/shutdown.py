@@ -8,9 +8,11 @@ process is identified by its number and start time, because numbers are reused.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
+import time
 from collections import namedtuple
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,7 +26,7 @@ CLOSE_S = 0.5
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """The signals that end a process; no system has all of them."""
 EVERY_S = 1.0
-"""Half of the two seconds in which a server must end after its client."""
+"""How often to look for the client where the system cannot say when it ends: a server must end two seconds after it."""
 ANCESTORS_MAX = 20
 """Wrappers are not nested deeper; a loop in the data of the system ends here."""
 SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "cmd", "powershell", "pwsh")
@@ -35,10 +37,6 @@ LAUNCHERS = (
 )
 INTERPRETERS = ("node", "bun", "python", "python3", "pythonw")
 """Programs that are a wrapper if their script is one."""
-HINT = "SIGURG"
-"""A signal that is ignored by default, and otherwise sent only for urgent data on sockets, which the server lacks."""
-PR_SET_PDEATHSIG = 1
-"""The option of prctl(2)."""
 DEAD = (b"Z", b"X")
 """The states of a process that has ended without notice by its parent."""
 PS_WORDS_MIN = 8
@@ -141,35 +139,33 @@ def wait_forever() -> None:
         os.read(reading, 1)
 
 
-class ParentWatcher:
-    """A thread that calls `gone` once, when the process of the client has ended."""
+def watch_client(gone: Callable[[], None]) -> None:
+    """Call `gone` once, in a thread, when the process of the client has ended."""
 
-    def __init__(self, gone: Callable[[], None]) -> None:
-        self._gone = gone
-        self._woken = threading.Event()
-
-    def start(self) -> None:
-        """Start to watch. Call in the main thread, where alone a signal handler can be set."""
-        if hint := getattr(signal, HINT, None):
-            signal.signal(hint, lambda *_: self._woken.set())
-        threading.Thread(target=self._watch, name="parent", daemon=True).start()
-
-    def _watch(self) -> None:
+    def watch() -> None:
         watched = find_client(list_ancestors(os.getpid()))
-        if watched is None:
-            return
-        self._woken.wait(EVERY_S)  # the import below must not delay the first reply
-        if sys.platform == "linux":
-            # Linux sends the signal when the parent ends, or only the thread of it that started this process: so it
-            # means only that it is time to check. It is ignored where no handler is set.
-            import ctypes  # some milliseconds
+        if watched is not None:
+            _wait_for_end(watched)
+            gone()
 
-            with suppress(OSError, AttributeError):  # another C library, or a sandbox: the check every second is enough
-                ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(getattr(signal, HINT)))
-        while (now := read_process(watched.pid)) is not None and now.started == watched.started:
-            self._woken.wait(EVERY_S)
-            self._woken.clear()
-        self._gone()
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def _wait_for_end(watched: ProcessInfo) -> None:
+    with suppress(AttributeError, OSError):  # another system, an older kernel, a sandbox: it is looked for instead
+        ended = os.pidfd_open(watched.pid)
+        try:
+            if _is_running(watched):  # no process can take its number any more unnoticed
+                select.select([ended], [], [])
+        finally:
+            os.close(ended)
+    while _is_running(watched):
+        time.sleep(EVERY_S)
+
+
+def _is_running(watched: ProcessInfo) -> bool:
+    now = read_process(watched.pid)
+    return now is not None and now.started == watched.started
 
 
 def find_client(ancestors: Iterable[ProcessInfo]) -> ProcessInfo | None:

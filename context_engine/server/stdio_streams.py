@@ -20,7 +20,7 @@ READ_BYTES = 65_536
 """The capacity of a pipe on Linux: a read never returns more."""
 LOG_BYTES_MAX = 1_000_000
 """The unread log lines that are kept; further ones are dropped."""
-READER_CHECK_S = 1.0
+READER_CHECK_S = 60.0
 """How often an idle writer checks whether the other side still reads: no write fails to say so."""
 JOIN_S = 0.1
 """How long `close` waits for the thread, since a blocked write cannot be interrupted."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -77,26 +76,21 @@ def test_ps_says_the_same_as_proc() -> None:
     assert shutdown._read_ps(2**22 + 1) is None
 
 
-@pytest.mark.parametrize("tell", ["polling", "hint"])
-def test_the_end_of_whoever_started_us_is_told_once(tell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutdown, "EVERY_S", 0.01 if tell == "polling" else 3600.0)
-    monkeypatch.setattr(shutdown, "PR_SET_PDEATHSIG", 0)  # no option of prctl
+@pytest.mark.parametrize("system", ["says when", "is looked at"])
+def test_the_end_of_whoever_started_us_is_told_once(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if system == "is looked at":
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    monkeypatch.setattr(shutdown, "EVERY_S", 3600.0 if system == "says when" and hasattr(os, "pidfd_open") else 0.01)
     client = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
     while not (watched := read_process(client.pid)) or not watched.arguments:
         pass  # it is forked, but has not become `sleep` yet
     monkeypatch.setattr(shutdown, "list_ancestors", lambda _: iter([watched]))
     told = threading.Event()
-    before = signal.getsignal(signal.SIGURG)
     try:
-        shutdown.ParentWatcher(told.set).start()
-        os.kill(os.getpid(), signal.SIGURG)  # a hint while the client lives: nothing happens
+        shutdown.watch_client(told.set)
         assert not told.wait(0.1)
         client.kill()
-        client.wait()
-        if tell == "hint":
-            os.kill(os.getpid(), signal.SIGURG)
         assert told.wait(20)
     finally:
-        signal.signal(signal.SIGURG, before)
         client.kill()
         client.wait()
