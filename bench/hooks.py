@@ -5,6 +5,10 @@
 Prints p50 and p95 in milliseconds for prompts, the start of a session, a search, a read and an edit; "answer" is the time in
 the daemon's place, in process, "hook" that of the whole process. The daemon is that of this environment (CTX_CACHE_FOLDER names
 another cache); it is started if there is none.
+
+    python bench/hooks.py ROOT --prompts prompts.json --clients 10 --beside OTHER
+
+Ten clients ask at once, one prompt a second each, first alone and then while the daemon indexes a copy of OTHER again and again.
 """
 
 from __future__ import annotations
@@ -12,16 +16,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import p50_p95, table
+from context_engine.cli.hook_command import trust_project
 from context_engine.daemon import ask_daemon, start_daemon
 from context_engine.engine import Engine
 from context_engine.hooks import HookResponder, parse_event
@@ -29,6 +40,7 @@ from context_engine.model import Query
 
 ASKED_MAX = 60
 PATIENCE_S = 60.0
+REPEATED = 3
 
 
 def load_prompts(file: Path) -> list[str]:
@@ -96,6 +108,54 @@ def measure(
     return kind, len(texts), *p50_p95(answers), *p50_p95(hooks)
 
 
+def ask_together(
+    given: Sequence[tuple[str, dict[str, Any]]], clients: int, beside: Path | None
+) -> list[tuple[Any, ...]]:
+    """Return rows of p50 and p95 of hooks while many clients ask, alone and beside an index being built."""
+    rows = []
+    for name, is_building in (("alone", False), ("beside an index", True))[: 2 if beside else 1]:
+        with ThreadPoolExecutor(clients) as pool, building(beside if is_building else None):
+            taken = [*pool.map(lambda number: _ask_paced(given, number, clients), range(clients))]
+        rows.append((f"{clients} clients, {name}", sum(map(len, taken)), 0.0, 0.0, *p50_p95([*chain(*taken)])))
+    return rows
+
+
+def _ask_paced(given: Sequence[tuple[str, dict[str, Any]]], number: int, clients: int) -> list[float]:
+    taken = []
+    for name, event in given[number::clients] * REPEATED:
+        text = json.dumps({**event, "session_id": f"paced-{number}-{len(taken)}"})
+        took_ms = time_ms(lambda name=name, text=text: run_hook(name, text))
+        taken.append(took_ms)
+        time.sleep(max(0.0, 1.0 - took_ms / 1_000))
+    return taken
+
+
+@contextmanager
+def building(source: Path | None) -> Generator[None]:
+    """Let the daemon index copies of a folder, one after the other, until the block ends."""
+    ended = threading.Event()
+
+    def build() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            number = 0
+            while source and not ended.is_set():
+                number += 1
+                root = Path(folder) / str(number)
+                shutil.copytree(source, root, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+                ask_daemon({"kind": "index", "root": str(root), "patient": True}, PATIENCE_S)
+                with Engine.open(root) as engine:
+                    while engine.status().state != "current" and not ended.is_set():
+                        time.sleep(0.5)
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def run_hook(name: str, text: str) -> None:
     """Run the command for one event."""
     command = [sys.executable, "-m", "context_engine", "hook", name]
@@ -107,12 +167,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path)
     parser.add_argument("--prompts", type=Path, required=True)
+    parser.add_argument("--clients", type=int, default=0, help="ask so many at once")
+    parser.add_argument("--beside", type=Path, help="a folder that is indexed meanwhile")
     chosen = parser.parse_args()
-    with Engine.open(chosen.root) as engine:
+    with Engine.open(chosen.root) as engine, tempfile.TemporaryDirectory() as config:
+        os.environ["XDG_CONFIG_HOME"] = config  # hooks speak in trusted projects only
+        trust_project(engine.root)
         events = list_events(engine, load_prompts(chosen.prompts))
         responder = HookResponder()
         wait_for_daemon()
-        rows = [measure(kind, given, engine, responder) for kind, given in events.items()]
+        if chosen.clients:
+            rows = ask_together(events["prompt"], chosen.clients, chosen.beside)
+        else:
+            rows = [measure(kind, given, engine, responder) for kind, given in events.items()]
         bare = [time_ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)) for _ in range(30)]
         rows.append(("python -c pass", 30, 0.0, 0.0, *p50_p95(bare)))
         print(f"{engine.status().chunks:,} chunks, load {os.getloadavg()[0]:.0f}\n")
