@@ -78,6 +78,8 @@ QUERIES: Mapping[str, ToolCommand] = {
         nothing="followed",
     ),
     "why": ToolCommand(tool="explain", words=("target",), show=views.show_explanation, shows_json=True),
+    "status": ToolCommand(tool="index_status", show=views.show_rows, shows_json=True),
+    "history": ToolCommand(tool="history", words=("?target",), options={**LIMIT, "diff": "-d --diff"}),
     "call": queries.CallCommand(
         tool="",
         own={
@@ -90,8 +92,6 @@ QUERIES: Mapping[str, ToolCommand] = {
 }
 """The commands that the daemon answers, too."""
 RECORDS: Mapping[str, ToolCommand] = {
-    "status": ToolCommand(tool="index_status", show=views.show_rows, shows_json=True),
-    "history": ToolCommand(tool="history", words=("?target",), options={**LIMIT, "diff": "-d --diff"}),
     "undo": ToolCommand(tool="undo_edit", options={"steps": "-n --limit", "redo": "", "list": ""}),
 }
 PLANS: Mapping[str, ToolCommand] = {

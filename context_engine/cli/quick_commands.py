@@ -1,4 +1,4 @@
-"""`ctx search`, `symbol`, `trace`, `why`, `context`, `read` and `call` without their imports: the daemon answers.
+"""The commands that only ask (`QUERIES`), without their imports: the daemon answers.
 
 The daemon reads the command line. It declines what must run at the terminal - a mistake, `--help`, a first index, a
 call that may write - and without a daemon, or after that, the full program runs. Only a small part of the standard
@@ -26,7 +26,7 @@ TERMINAL_VARIABLES = (
     *("UNICODE_VERSION", "CTX_QUIET"),
 )
 """Variables that Rich reads, and that of --quiet."""
-QUERIES = frozenset(("search", "symbol", "trace", "why", "context", "read", "call"))
+QUERIES = frozenset(("search", "symbol", "trace", "why", "context", "read", "status", "history", "call"))
 HELP = frozenset(("--help", "-h"))
 
 

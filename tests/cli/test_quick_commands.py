@@ -18,7 +18,7 @@ def test_the_quick_reader_knows_the_commands_that_the_daemon_answers() -> None:
     assert command_table.QUERIES.keys() == QUERIES
 
 
-@pytest.mark.parametrize("line", ["status", "", "search --help", "plan list", "--version", "completion"])
+@pytest.mark.parametrize("line", ["doctor", "", "search --help", "plan list", "--version", "completion"])
 def test_other_commands_are_not_sent_to_the_daemon(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick_commands, "ask_daemon", None)
     assert quick_commands.run_quickly(line.split(), {}, lambda: 7) == 7
