@@ -13,7 +13,6 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.references.broken_uses import BrokenUse, ChangedSource, UseComparison
-    from context_engine.references.call_signatures import CallSignature, read_signature
     from context_engine.references.graph_traversal import Neighbor
     from context_engine.references.project_files import ProjectFiles
     from context_engine.references.scip.scip_edges import ExternalEdges

@@ -49,16 +49,6 @@ class CallSignature(NamedTuple):
         missing = [name for name in (*self.places, *sorted(self.required)) if name in self.required - given]
         return f"it does not pass {missing[0]}" if missing else ""
 
-    def breaks(self, old: CallSignature) -> str:
-        """Return why calls of an older signature may fail; empty when all of them still fit."""
-        gone, wanted = sorted(old.names - self.names), sorted(self.required - old.required)
-        if gone and not self.takes_any_name:
-            return f"no longer takes {gone[0]}"
-        if wanted:
-            return f"now needs {wanted[0]}"
-        is_reordered = old.places != self.places[: len(old.places)] and not self.takes_more
-        return "takes its arguments in another order" if is_reordered else ""
-
 
 def read_parameters(file: SyntaxFile, function: SyntaxNode) -> list[DeclaredParameter]:
     """Return the parameters of a function, without the object whose method it is where that is declared as one."""

@@ -221,16 +221,6 @@ def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
     assert list(use_checks.broken_use.run([file], surroundings(tree | {"shop/app.py": "class Other: ...\n"})))
 
 
-def test_what_a_package_offers_must_keep_its_signature() -> None:
-    offered = {"shop/__init__.py": "from shop.prices import total\n\n__all__ = ['total']\n"}
-    breaking = {"shop/prices.py": ("def total(items, tax=0): ...\n", "def total(items, *, rate): ...\n")}
-    (note,) = across(change_checks.api_break, breaking, offered)
-    assert "no longer takes tax" in note.body
-    widened = {"shop/prices.py": ("def total(items): ...\n", "def total(items, rate=0): ...\n")}
-    assert across(change_checks.api_break, widened, offered) == []
-    assert across(change_checks.api_break, breaking, {"shop/__init__.py": "__all__ = ['other']\n"}) == []
-
-
 def test_a_dependency_without_its_lock_file_is_found() -> None:
     manifest = {"package.json": ('{"dependencies": {"a": "1"}}\n', '{"dependencies": {"a": "1", "b": "2"}}\n')}
     (note,) = across(change_checks.lock_behind, manifest, {"package-lock.json": "{}"})

@@ -1,4 +1,4 @@
-"""Checks of a whole change: missing imports, public interfaces, forgotten lock files."""
+"""Checks of a whole change: missing imports, forgotten lock files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from posixpath import dirname, join, normpath
 from typing import TYPE_CHECKING, Any
 
 from context_engine.languages import Import, resolve_import
-from context_engine.references import CallSignature, read_signature
 from context_engine.review.checks.check import check, on_line
 from context_engine.text import read_json, read_toml
 
@@ -72,47 +71,6 @@ def list_named_imports(source: FileVersion) -> list[Import]:
     matches = unresolved_import.matches(source)
     named = (Import(match["source"].text.strip("'\""), match["name"].first, (match["name"].text,)) for match in matches)
     return [*source.outline.imports, *named]
-
-
-# -- what a package exports --------------------------------------------------------------------------------------------
-
-
-@check("api-break")
-def api_break(files: Sequence[ReviewedFile], surroundings: ReviewContext) -> Iterator[Finding]:
-    """Report names that a package exports and that are removed, or whose old calls no longer fit."""
-    for file in files:
-        if not file.versions or not file.path.endswith((".py", ".pyi")):
-            continue
-        folder = file.path.rpartition("/")[0]
-        offered = _names_in_all(surroundings.source(f"{folder}/__init__.py") if folder else None)
-        before, now = map(_signatures, file.versions)
-        for name in sorted(offered & before.keys() & now.keys()):
-            if why := now[name].breaks(before[name]):
-                line = file.versions[1].definitions[name]
-                yield on_line(line, f"{name} is exported by its package, and {why}.", path=file.path)
-        if file.path.endswith("/__init__.py"):
-            before, now = map(_names_in_all, file.versions)
-            for name in sorted(before - now) if now else ():
-                yield on_line(file.first_added, f"{name} is no longer in __all__.", path=file.path)
-
-
-def _signatures(source: FileVersion) -> dict[str, CallSignature]:
-    """Return what the top-level functions of a module take, those without a decorator."""
-    file = source.syntax
-    signatures: dict[str, CallSignature] = {}
-    if file is None:
-        return signatures
-    for node in file.root.named_children:
-        name, signature = node.child_by_field_name("name"), read_signature(file, node)
-        if name is not None and signature is not None:
-            signatures[file.text(name)] = signature
-    return signatures
-
-
-def _names_in_all(source: FileVersion | None) -> set[str]:
-    pattern = r"^__all__\s*(?::[^=]+)?=\s*[\[(]([^\])]*)[\])]"
-    found = re.search(pattern, source.text, re.MULTILINE) if source else None
-    return set(re.findall(r"['\"](\w+)['\"]", found[1])) if found else set()
 
 
 # -- lock files --------------------------------------------------------------------------------------------------------

@@ -31,9 +31,9 @@ Run = Callable[..., Iterable[Finding]]
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A check as it is declared, and the function that looks for it.
 
-    `languages` are the families it understands; none means every file, and with `code` every program. `paths`,
-    `skipped_paths` and `text` are patterns of files that it reads, `mentions` words of which one must be there. With
-    `in_tests` it runs in tests, too. With `needs_whole` it needs the file, not only hunks; `examples` are tests.
+    `languages` are the families it understands; none means every file, and with `code` every program. `paths`
+    and `text` are patterns of files that it reads, `mentions` words of which one must be there. With `in_tests` it runs
+    in tests, too. With `needs_whole` it needs the file, not only hunks; `examples` are tests.
     """
 
     rule: str
@@ -46,8 +46,6 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     languages: tuple[str, ...] = ()
     code: bool = False
     paths: str = ""
-    skipped_paths: str = ""
-    skipped_texts: tuple[str, ...] = ()
     text: str = ""
     mentions: tuple[str, ...] = ()
     in_tests: bool = True
@@ -73,9 +71,7 @@ class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             (not self.languages or source.family in self.languages)
             and (not self.code or source.is_code)
             and (not self.paths or re.search(self.paths, source.path))
-            and (not self.skipped_paths or not re.search(self.skipped_paths, source.path))
             and (not self.mentions or any(word in source.text for word in self.mentions))
-            and not any(word in source.text for word in self.skipped_texts)
             and (not self.text or re.search(self.text, source.text))
         )
 

@@ -256,25 +256,17 @@ def large_binary(file: ReviewedFile) -> Iterator[Finding]:
 
 @check("syntax-error")
 def syntax_error(file: ReviewedFile) -> Iterator[Finding]:
-    """Report the first error of a program that had none; one that had some is in a dialect unknown to the parser."""
-    return _find_new_error(file, "It does not parse any more")
+    """Report the first error of a file that had none, if it is certain, or the change of the file is what brings it.
 
-
-@check("invalid-data")
-def invalid_data(file: ReviewedFile) -> Iterator[Finding]:
-    """Report JSON, TOML or YAML that its parser refuses and accepted before."""
-    return iter(()) if file.is_code else _find_new_error(file, "It cannot be read any more")
-
-
-def _find_new_error(file: ReviewedFile, problem: str) -> Iterator[Finding]:
-    """Yield the first error that a file had not, if it is certain, or the change of the file is what brings it."""
+    A program that had errors is in a dialect unknown to the parser.
+    """
     new, old = file.new, file.old
     if new is None or new.language is None or (old and old.errors):
         return
     is_caused = old is not None and "changes" in new.language.trusted_errors
     for error in [error for error in new.errors if is_caused or error.confidence == 1][:1]:
         near = min(file.added, key=lambda added: abs(added - error.line), default=error.line)
-        yield on_line(near, f"{problem}: line {error.line}: {error.title}.")
+        yield on_line(near, f"It can no longer be read: line {error.line}: {error.title}.")
 
 
 # -- definitions -------------------------------------------------------------------------------------------------------
@@ -324,18 +316,23 @@ def undefined_name(file: ReviewedFile) -> Iterator[Finding]:
 
     Compilers report them in other languages; there the names of removed imports were wrong in 12 of 12 cases.
     """
-    if file.new is None or file.new.python is None or DYNAMIC.search(file.new.text):
-        return
-    missing = _find_undefined(file.new)
-    known = _find_undefined(file.old) if missing and file.old is not None else frozenset()
-    uses: dict[str, list[int]] = {}
-    for node in ast.walk(file.new.python):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in missing - known:
-            uses.setdefault(node.id, []).append(node.lineno)
-    for name, lines in [*uses.items()][:UNDEFINED_MAX]:
+    known = find_undefined_names(file.old) if file.old else {}
+    uses = find_undefined_names(file.new).items() if file.new else ()
+    for name, lines in [use for use in uses if use[0] not in known][:UNDEFINED_MAX]:
         line = min(lines, key=lambda line: (line not in file.added, line))
-        body = f"`{name}` is not defined in this file, nor is it a builtin. Using it fails with a NameError."
-        yield on_line(line, body)
+        yield on_line(
+            line, f"`{name}` is not defined in this file, nor is it a builtin. Using it fails with a NameError."
+        )
+
+
+def find_undefined_names(source: FileVersion) -> Mapping[str, Sequence[int]]:
+    """Return the names that a file of Python uses and no scope around them defines, with the lines that use them."""
+    uses: dict[str, list[int]] = {}
+    if source.python is not None and not DYNAMIC.search(source.text) and (missing := _find_undefined(source)):
+        for node in ast.walk(source.python):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in missing:
+                uses.setdefault(node.id, []).append(node.lineno)
+    return uses
 
 
 def _find_undefined(source: FileVersion) -> frozenset[str]:
