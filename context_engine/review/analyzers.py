@@ -31,9 +31,9 @@ from context_engine.repo import (
     temporary_files,
 )
 from context_engine.review.checks.check import read_declarations
-from context_engine.review.finding import ReviewOptions, assign_ids, mark_new
+from context_engine.review.finding import ReviewOptions, assign_ids
 from context_engine.review.reviewer import is_generated
-from context_engine.review.source_versions import FileVersion, ReviewedChange, ReviewedFile, is_test
+from context_engine.review.source_versions import ReviewedChange, ReviewedFile, is_test
 from context_engine.review.verdict import NO_TIME, AnalyzerRun
 from context_engine.text import OUTPUT_BYTES_MAX, LineSpan, read_json
 
@@ -388,36 +388,17 @@ class _Analysis:
                 return (), f"printed what cannot be read, {describe_exit(result.exit, output)}"
 
     def _compare(self, messages: Iterable[Finding], old_messages: Iterable[Finding]) -> Iterator[Finding]:
-        groups: dict[tuple[str, str], list[Finding]] = {}
-        for message in messages:
-            if not (message.rule.startswith(QUIET_IN_TESTS) and is_test(message.path)):
-                groups.setdefault((message.path, message.rule), []).append(message)
-        files = {file.path: file for file in self.files}
-        for (path, rule), group in groups.items():
-            file = files.get(path)
-            if file is None or file.new is None:
-                continue
-            old_group = [old for old in old_messages if (old.path, old.rule) == (path, rule)]
-            lines = [_line_with_message(file.new, message) for message in group]
-            old_lines = [_line_with_message(file.old, message) for message in old_group]
-            for message, is_new in zip(group, mark_new(lines, old_lines), strict=True):
-                yield self._complete(message, file, file.new, is_new=is_new)
+        sides: dict[str, tuple[list[Finding], list[Finding]]] = {}
+        for number, side in enumerate((messages, old_messages)):
+            for message in side:
+                if not (message.rule.startswith(QUIET_IN_TESTS) and is_test(message.path)):
+                    sides.setdefault(message.path, ([], []))[number].append(message)
+        for file in self.files:
+            for finding in file.compare(*sides.get(file.path, ((), ()))):
+                yield self._complete(finding, file)
 
-    def _complete(self, finding: Finding, file: ReviewedFile, new: FileVersion, *, is_new: bool) -> Finding:
+    def _complete(self, finding: Finding, file: ReviewedFile) -> Finding:
         text = finding.body
-        if self.analyzer.runs_project_code:  # which can read any file, and make its program print it
-            text = quote_known_words(text, new.text)
-        return replace(
-            finding,
-            source=self.analyzer.name,
-            title=text.partition("\n")[0],
-            body=text,
-            quote=new.line(finding.line).strip(),
-            is_on_changed_line=file.touches(LineSpan(finding.line, finding.line)),
-            is_new=is_new,
-        )
-
-
-def _line_with_message(source: FileVersion | None, message: Finding) -> str:
-    """Return the line of a message with its text, since one line may be wrong in two ways."""
-    return f"{source.line(message.line) if source else ''} {message.body}"
+        if self.analyzer.runs_project_code and file.new:  # it can read any file, and make its program print it
+            text = quote_known_words(text, file.new.text)
+        return replace(finding, source=self.analyzer.name, title=text.partition("\n")[0], body=text)

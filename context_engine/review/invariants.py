@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from context_engine.model import Finding
-from context_engine.review.finding import CATEGORIES, PRIORITIES, Category, mark_new
+from context_engine.review.finding import CATEGORIES, PRIORITIES, Category
 from context_engine.search import GlobSet
 from context_engine.text import LineSpan, ParseError, compile_linear, read_yaml
 
@@ -74,6 +74,19 @@ class Invariant:
     def __repr__(self) -> str:
         """Return the rule as it was written: the cache of reviews knows it by that."""
         return self.written
+
+    def report(self, line: int) -> Finding:
+        """Return the finding that a line breaks the rule."""
+        return Finding(
+            rule=self.id,
+            source="invariant",
+            title=self.rule,
+            body=f"This project's rule {self.id} says: {self.rule}",
+            priority=self.priority,
+            category=self.category,
+            confidence=CONFIDENCE,
+            span=LineSpan(line, line),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,56 +179,35 @@ def _parse_pattern(written: Any) -> Pattern | None:
 
 def find_broken(invariants: Iterable[Invariant], file: ReviewedFile) -> list[Finding]:
     """Return the rules that a changed file breaks: a finding for each line, or one for the whole file."""
-    new = file.new
-    findings = []
-    for rule in invariants if new else ():
-        if new and rule.applies_to(file.path):
-            findings += [_make_finding(rule, line, file, new, is_new) for line, is_new in _find_places(rule, file, new)]
+    findings: list[Finding] = []
+    for rule in invariants if file.new else ():
+        if file.new and rule.applies_to(file.path):
+            lines, old_lines = _find_lines(rule, file, file.new)
+            findings += file.compare([*map(rule.report, lines)], map(rule.report, old_lines))
     return findings
 
 
-def _find_places(rule: Invariant, file: ReviewedFile, new: FileVersion) -> Iterable[tuple[int, bool]]:
-    old, added = file.old, sorted(file.added)
-    deny, when, require = rule.deny, rule.when, rule.require
+def _find_lines(rule: Invariant, file: ReviewedFile, new: FileVersion) -> tuple[Iterable[int], Iterable[int]]:
+    """Return the lines that break a rule in the new version and, where the whole file counts, in the old one."""
+    added, deny, when, require = sorted(file.added), rule.deny, rule.when, rule.require
     if rule.shape:
-        lines, old_lines = find_shape(rule.shape, new), map(old.line, find_shape(rule.shape, old)) if old else ()
-    elif deny is None:
+        return find_shape(rule.shape, new), find_shape(rule.shape, file.old) if file.old else ()
+    if deny is None:
         if when is None or require is None or require.search(new.text):
-            return []
-        if rule.scope != "file":
-            return [(number, True) for number in added if when.search(new.line(number))]
-        lines, old_lines = _search_lines(when, new)[:1], ()
-    elif rule.scope == "file":
-        lines, old_lines = _search_lines(deny, new), filter(deny.search, old.lines) if old else ()
-    else:
-        lines = [number for number in added if deny.search(new.line(number))]
-        if rule.scope == "added":
-            return [(number, True) for number in lines]
-        is_broken = added and deny.search("\n".join(map(new.line, added)))
-        return [((lines or added)[0], True)] if is_broken else []
-    return zip(lines, mark_new(map(new.line, lines), old_lines), strict=True)
+            return (), ()
+        lines = _search_lines(when, new)
+        return (lines[:1] if rule.scope == "file" else file.added.intersection(lines)), ()
+    if rule.scope == "file":
+        return _search_lines(deny, new), _search_lines(deny, file.old) if file.old else ()
+    lines = [number for number in added if deny.search(new.line(number))]
+    if rule.scope == "added":
+        return lines, ()
+    is_broken = added and deny.search("\n".join(map(new.line, added)))
+    return ((lines or added)[:1] if is_broken else ()), ()
 
 
 def _search_lines(pattern: Pattern, source: FileVersion) -> list[int]:
     return [number for number, line in enumerate(source.lines, 1) if pattern.search(line)]
-
-
-def _make_finding(rule: Invariant, line: int, file: ReviewedFile, new: FileVersion, is_new: bool) -> Finding:
-    span = LineSpan(line, line)
-    return Finding(
-        rule=rule.id,
-        source="invariant",
-        title=rule.rule,
-        body=f"This project's rule {rule.id} says: {rule.rule}",
-        priority=rule.priority,
-        category=rule.category,
-        confidence=CONFIDENCE,
-        path=file.path,
-        span=span,
-        quote=new.line(line).strip(),
-        is_on_changed_line=file.touches(span),
-        is_new=is_new,
-    )
 
 
 def find_shape(shape: str, source: FileVersion) -> list[int]:

@@ -10,14 +10,14 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from context_engine.model import Finding
 from context_engine.review.checks import CHECKS, Check
 from context_engine.review.checks.change_checks import LOCKS
-from context_engine.review.finding import assign_ids, mark_new
+from context_engine.review.finding import assign_ids
 from context_engine.review.invariants import Invariant, find_broken
 from context_engine.review.verdict import AnalyzerRun, FileCoverage
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from context_engine.review.checks.check import CheckKind
     from context_engine.review.source_versions import FileVersion, ReviewContext, ReviewedFile
 
-RULESET = "6"
+RULESET = "7"
 """Raised when a check finds something else than before: cached findings of another number are not used again."""
 GENERATED = re.compile(
     r"(?i)(?:^|/)(?:node_modules|vendor|third_party|dist|build)/|\.min\.(?:js|css)$|\.(?:pb|g|generated)\.\w+$"
@@ -93,7 +93,7 @@ class Reviewer:
             for found in check.run(files, surroundings):
                 file = by_path.get(found.path)
                 if file is not None and (check.in_tests or not file.is_test):
-                    findings.append(_complete(check, found, file))
+                    findings.append(file.anchor(check.complete(found)))
         return assign_ids(findings)
 
     def _run_text_checks(self, file: ReviewedFile, *, dangers_only: bool) -> Iterator[Finding]:
@@ -101,18 +101,14 @@ class Reviewer:
         for check in _of_kind("text"):
             if new is None or not _applies(check, file) or (dangers_only and check.priority > 0):
                 continue
-            findings = list(check.run(new))
-            if findings:
-                old_lines = [] if old is None else [old.line(found.line) for found in check.run(old)]
-                marks = mark_new([new.line(found.line) for found in findings], old_lines)
-                for found, is_new in zip(findings, marks, strict=True):
-                    yield _complete(check, found, file, is_new=is_new, is_caused=False)
+            if found := [*map(check.complete, check.run(new))]:
+                yield from file.compare(found, map(check.complete, check.run(old)) if old else ())
 
     def _run_file_checks(self, file: ReviewedFile, *, whole_only: bool) -> list[Finding]:
         findings = []
         for check in _of_kind("file"):
             if (whole_only or not check.needs_whole) and _applies(check, file):
-                findings += [_complete(check, found, file) for found in check.run(file)]
+                findings += [file.anchor(check.complete(found)) for found in check.run(file)]
         return findings
 
 
@@ -127,20 +123,6 @@ def _applies(check: Check, file: ReviewedFile) -> bool:
         return not (check.languages or check.code or check.needs_whole)
     is_wanted = (file.is_whole or not check.needs_whole) and (check.in_tests or not file.is_test)
     return is_wanted and check.reads(source)
-
-
-def _complete(
-    check: Check, found: Finding, file: ReviewedFile, *, is_new: bool = True, is_caused: bool = True
-) -> Finding:
-    """Complete the finding of a check; the change causes every finding of a comparison, on any line."""
-    quote = file.new.line(found.line) if file.new else ""
-    return replace(
-        check.complete(found),
-        path=found.path or file.path,
-        quote=quote.strip(),
-        is_on_changed_line=is_caused or file.touches(found.span),
-        is_new=is_new,
-    )
 
 
 def _skip_reason(file: ReviewedFile) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from context_engine.languages import (
     read_syntax,
 )
 from context_engine.review.content_parsers import find_syntax_errors, load_values
-from context_engine.text import LineSpan
+from context_engine.review.finding import mark_new
 
 if TYPE_CHECKING:
     from context_engine.languages import LeafToken, Symbol
@@ -249,9 +249,24 @@ class ReviewedFile:
         """The first added line; 1 without any."""
         return min(self.added, default=1)
 
-    def touches(self, span: LineSpan) -> bool:
-        """Whether a line of the span was added or changed."""
-        return any(line in self.added for line in range(span.first, span.last + 1))
+    def anchor(self, finding: Finding, *, is_new: bool = True, is_caused: bool = True) -> Finding:
+        """Return a finding with its line; the change causes every finding of a comparison, on any line."""
+        is_on_changed_line = is_caused or any(finding.span.first <= line <= finding.span.last for line in self.added)
+        quote = self.new.line(finding.line).strip() if self.new else ""
+        path = finding.path or self.path
+        return replace(finding, path=path, quote=quote, is_new=is_new, is_on_changed_line=is_on_changed_line)
+
+    def compare(self, found: Sequence[Finding], before: Iterable[Finding]) -> Iterator[Finding]:
+        """Yield findings on the new version; new are those of which the old one has fewer, on lines of the same words.
+
+        One line may be wrong in two ways, so the rule and its text count as well.
+        """
+        keys = (
+            [f"{one.rule} {one.body} {version.line(one.line) if version else ''}" for one in side]
+            for version, side in ((self.new, found), (self.old, before))
+        )
+        for finding, is_new in zip(found, mark_new(*keys), strict=True):
+            yield self.anchor(finding, is_new=is_new, is_caused=False)
 
 
 def iterate_versions(files: Iterable[ReviewedFile]) -> Iterator[tuple[str, str]]:
