@@ -265,6 +265,7 @@ def test_what_is_said_of_a_content_holds_none_of_its_secrets() -> None:
         ("a.js", "f()\n// ... rest of the code unchanged\n", "placeholder"),
         ("a.go", "package a\n// TODO: implement this\n", "placeholder"),
         ("a.py", "def f():\n    ...\n", "empty-body"),
+        ("a.py", "def f(a):\n    return b\n", "undefined-name"),
         ("a.py", "x = 1  # FIXME later\n", "todo"),
         ("a.py", "breakpoint()\n", "debug-output"),
         ("a.js", "console.log(1)\n", "debug-output"),
@@ -308,6 +309,7 @@ def test_a_plan_in_markdown_is_read_as_markdown() -> None:
     written = "# Plan\n\n1. Return 2 in `src/app.py`\n2. Change `src/gone.py`\n"
     found = look(written, kind="plan_output")
     assert (found.has_passed, rules(found)) == (True, {"unknown-file"})
+    assert "it is Markdown" in found.skipped[0][1]
     assert not look('{"goal": 1,', kind="plan_output").has_passed
 
 
@@ -315,8 +317,8 @@ def test_a_plan_in_markdown_is_read_as_markdown() -> None:
     ("path", "content"),
     [
         ("a.py", "x = 'print()'  # console.log\n"),
-        ("a.py", "class A(Protocol):\n    def f(self): ...\n"),
-        ("a.py", "class A:\n    @abstractmethod\n    def f(self): ...\n"),
+        ("a.py", "from typing import Protocol\n\nclass A(Protocol):\n    def f(self): ...\n"),
+        ("a.py", "import abc\n\nclass A:\n    @abc.abstractmethod\n    def f(self): ...\n"),
         ("a.py", "x = 'http://localhost:80 https://example.com 127.0.0.1 1.2.3.4.5'\n"),
         ("a.js", "f(...rest)\n"),
         ("src/b.ts", "import { a } from './util'\nimport fs from 'fs'\n"),

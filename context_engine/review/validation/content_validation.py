@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from context_engine.context import RepositoryFacts, parse_draft
 from context_engine.errors import ContextEngineError
 from context_engine.languages import blank_comments_and_strings
-from context_engine.review.checks.file_checks import find_conflicts, find_hidden_characters
+from context_engine.review.checks.file_checks import find_conflicts, find_hidden_characters, find_undefined_names
 from context_engine.review.content_parsers import (
     JSON_LINES,
     SyntaxErrors,
@@ -119,9 +119,13 @@ class ValidationService:
         )
 
     def _run_tiers(self, content: str, request: ValidationRequest) -> ValidationResult:
-        if request.kind == "plan_output" and _is_markdown(content):
-            request = replace(request, kind="markdown")
-        check = _ContentCheck(content.removeprefix("\ufeff").replace("\r\n", "\n"), request, self)
+        is_prose_plan = request.kind == "plan_output" and _is_markdown(content)
+        kind = "markdown" if is_prose_plan else request.kind
+        check = _ContentCheck(content.removeprefix("\ufeff").replace("\r\n", "\n"), replace(request, kind=kind), self)
+        if is_prose_plan:
+            check.skipped.append(
+                (1, "it is Markdown, so only its diagrams and links are checked, not the fields of a plan")
+            )
         wanted = request.tiers | {0} if request.redacts else request.tiers - {0}
         findings: list[Finding] = []
         run: list[int] = []
@@ -263,6 +267,8 @@ class _ContentCheck:
             yield from check_style(self.lines, self._code_lines(), language.name, width)
         if not self.request.path.endswith(".pyi"):
             yield from find_empty_bodies(self.source.python)
+            for name, uses in find_undefined_names(self.source).items():
+                yield report("undefined-name", f"nothing here defines {name[:80]}", (min(uses), 1))
         yield from self._check_claims()
 
     def _code_lines(self) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -66,12 +66,29 @@ DEBUG_OUTPUT: Mapping[str, Mapping[str, tuple[str, str]]] = {
 def check_style(lines: Sequence[str], code: Sequence[str], language: str, width: int) -> Iterator[Finding]:
     """Report all style findings; `code` are the lines without strings and comments; `width` 0 is any length."""
     yield from find_omissions(lines)
-    yield from islice(_find_todos(lines), SHOWN_MAX)
-    yield from islice(_find_debug_output(code, language), SHOWN_MAX)
-    yield from islice(_find_addresses(lines), SHOWN_MAX)
+    yield from _find_all("todo", lines, _TODO, "left to do")
+    for pattern, (severity, noun) in DEBUG_OUTPUT.get(language, {}).items():
+        yield from _find_all("debug-output", code, pattern, noun, severity=severity)
+    hard_coded = "an address is hard-coded"
+    yield from _find_all("hard-coded-url", lines, _URL, hard_coded, lambda url: not _NO_MACHINE.match(url))
+    yield from _find_all("hard-coded-ip", lines, _IP_ADDRESS, hard_coded, _is_machine)
     if width:
         yield from islice(_find_long_lines(lines, width), SHOWN_MAX)
     yield from _find_mixed_indents(code)
+
+
+def _find_all(
+    rule: str,
+    lines: Sequence[str],
+    pattern: str | re.Pattern[str],
+    noun: str,
+    is_wanted: Callable[[str], bool] = bool,
+    **fields: str,
+) -> Iterator[Finding]:
+    """Report the first places of a pattern."""
+    places = ((number, found) for number, line in enumerate(lines, 1) for found in re.finditer(pattern, line))
+    for number, found in islice((place for place in places if is_wanted(place[1].group())), SHOWN_MAX):
+        yield report(rule, f"{noun}: {found.group().strip()[:80]}", (number, found.start() + 1), **fields)
 
 
 def find_omissions(lines: Sequence[str]) -> Iterable[Finding]:
@@ -83,29 +100,6 @@ def find_omissions(lines: Sequence[str]) -> Iterable[Finding]:
         if line.strip() in omissions or _TO_BE_WRITTEN.search(line)
     )
     return islice(found, SHOWN_MAX)
-
-
-def _find_todos(lines: Sequence[str]) -> Iterator[Finding]:
-    for number, line in enumerate(lines, 1):
-        if found := _TODO.search(line):
-            yield report("todo", f"{found.group()} is left", (number, found.start() + 1))
-
-
-def _find_debug_output(code: Sequence[str], language: str) -> Iterator[Finding]:
-    for pattern, (severity, noun) in DEBUG_OUTPUT.get(language, {}).items():
-        for number, line in enumerate(code, 1):
-            if found := re.search(pattern, line):
-                message = f"{noun}: {found.group().strip()}"
-                yield report("debug-output", message, (number, found.start() + 1), severity=severity)
-
-
-def _find_addresses(lines: Sequence[str]) -> Iterator[Finding]:
-    for number, line in enumerate(lines, 1):
-        urls = [found for found in _URL.finditer(line) if not _NO_MACHINE.match(found.group())]
-        addresses = [found for found in _IP_ADDRESS.finditer(line) if _is_machine(found.group())]
-        for rule, places in (("hard-coded-url", urls), ("hard-coded-ip", addresses)):
-            for found in places:
-                yield report(rule, f"an address is hard-coded: {found.group()[:80]}", (number, found.start() + 1))
 
 
 def _is_machine(text: str) -> bool:

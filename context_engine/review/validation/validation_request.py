@@ -44,6 +44,7 @@ RULES: Mapping[str, tuple[int, str, str, str]] = {
     "mixed-indentation": (2, "info", "style", "Indent alike."),
     "unknown-file": (2, "warning", "grounding", "Name what exists, or say that it is new."),
     "unknown-symbol": (2, "warning", "grounding", "Name what exists, or say that it is new."),
+    "undefined-name": (2, "warning", "grounding", "Define it, or import it."),
     "unresolved-import": (2, "error", "grounding", "Import what exists, or create it."),
     "unknown-import-name": (2, "error", "grounding", "Import a name that the file has, or define it there."),
     "hunk-does-not-apply": (2, "warning", "grounding", "Make the diff of the file as it is now."),
