@@ -64,7 +64,7 @@ function drawFacts(calls) {
   const sum = (name) => calls.reduce((total, call) => total + call[name], 0);
   const took = calls.map((call) => call.ms).sort((a, b) => a - b);
   fill(facts, calls.length && [count(calls.length, "call"), count(calls.filter((call) => call.error).length, "error"), `${short(tokens(sum("shown")))} tokens sent`,
-    `half of the calls took less than ${number(took[took.length >> 1])} ms`].join(" · "));
+    `median ${number(took[took.length >> 1])} ms`].join(" · "));
 }
 
 function row(call) {
@@ -75,9 +75,7 @@ function row(call) {
       el("span", { class: "asked" }, call.asked || el("em", {}, call.got ? "no arguments" : "not kept")),
       call.error ? chip(call.error.toLowerCase().replaceAll("_", " "), "bad") : el("span", { class: "figure" }, `${short(tokens(call.shown))} tokens`),
       el("span", { class: "figure" }, `${number(call.ms)} ms`)),
-    el("dl", { class: "rows" },
-      el("dt", {}, "Cost"), el("dd", {}, `${number(call.shown)} characters, about ${count(tokens(call.shown), "token")}`),
-      el("dt", {}, "Repository"), el("dd", {}, call.folder)), texts);
+    el("p", { class: "muted small" }, `in ${call.folder}, ${count(call.shown, "character")}`), texts);
   node.call = call.id;
   node.open = open.has(call.id);
   node.addEventListener("toggle", () => {
@@ -85,7 +83,7 @@ function row(call) {
     open.add(call.id);
     if (!texts.firstChild) load(texts, "call", { id: call.id }, ({ asked, got }) => got
       ? [asked && el("pre", { tabindex: "0", "aria-label": "Asked" }, asked), el("pre", { tabindex: "0", "aria-label": "Got" }, got)]
-      : el("p", { class: "unkept muted" }, "Its texts were not kept: they are while the setting call_texts is on."));
+      : el("p", { class: "muted" }, "Its texts were not kept: they are while the setting call_texts is on."));
   });
   return node;
 }

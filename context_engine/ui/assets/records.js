@@ -122,7 +122,7 @@ function settingTable(found) {
   draw();
   return [
     found.notes.map(({ problem, advice }) => el("div", { class: "problem" }, el("strong", {}, problem), el("p", {}, advice))),
-    el("div", { class: "filters" }, filter, el("label", { class: "check" }, changed, "only those that are not the default"), el("span", { class: "space" }), el("small", {}, "Your own file: ", code(found.user_file))),
+    el("div", { class: "filters" }, filter, el("label", { class: "check" }, changed, "only changed ones"), el("span", { class: "space" }), el("small", {}, "Your own file: ", code(found.user_file))),
     el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Settings" }, el("table", {}, el("thead", {}, el("tr", {}, ["Setting", "Value", "From"].map((name) => el("th", { scope: "col" }, name)))), rows)),
   ];
 }
