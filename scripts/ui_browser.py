@@ -3,13 +3,16 @@
     python scripts/ui_browser.py               run tests/ui/test_in_browser.py in Chromium
     python scripts/ui_browser.py --pictures    write docs/pictures/ui from a clone of this repository
     python scripts/ui_browser.py --pictures edits reviews    only those of these views
+    python scripts/ui_browser.py --session     write docs/pictures/session-*.png: Claude Code next to the page
 
-Chromium comes from the system's packages (Debian: chromium; `apt-get install` is tried as root). Playwright, axe and
-Pillow are installed into build/ui-browser, not into the environment.
+Chromium comes from the system's packages (Debian: chromium; `apt-get install` is tried as root). Playwright, axe,
+Pillow and ansi2html are installed into build/ui-browser, not into the environment. A session needs tmux, and Claude Code,
+which `make clients` installs; its model is a script (`STEPS`), its calls are real.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -17,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +28,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ROOT / "build" / "ui-browser"
-PACKAGES = ("playwright", "axe-playwright-python", "pillow")
+PACKAGES = ("playwright", "axe-playwright-python", "pillow", "ansi2html")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PICTURES = ROOT / "docs" / "pictures" / "ui"
 BYTES_MAX = 120_000
@@ -55,9 +59,10 @@ def main(arguments: list[str]) -> int:
     """Run the tests, or take the pictures; return the exit code."""
     chromium = find_chromium()
     install_libraries()
-    if "--pictures" in arguments:
-        sys.path.insert(0, str(LIBRARIES))
-        take_pictures(chromium, [name for name in arguments if name in VIEWS])
+    if {"--pictures", "--session"} & set(arguments):
+        sys.path[:0] = [str(LIBRARIES), str(ROOT)]
+        names = [name for name in arguments if name in VIEWS]
+        take_session_picture(chromium) if "--session" in arguments else take_pictures(chromium, names)
         return 0
     paths = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH", ""))))
     env = os.environ | {"CTX_TEST_CHROMIUM": chromium, "PYTHONPATH": paths}
@@ -78,7 +83,7 @@ def find_chromium() -> str:
 
 def install_libraries() -> None:
     """Install what drives the browser, once."""
-    if not all((LIBRARIES / name).exists() for name in ("playwright", "axe_playwright_python", "PIL")):
+    if not all((LIBRARIES / name).exists() for name in ("playwright", "axe_playwright_python", "PIL", "ansi2html")):
         command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(LIBRARIES), *PACKAGES]
         subprocess.run(command, check=True)
 
@@ -111,6 +116,87 @@ def take_pictures(chromium: str, names: list[str]) -> None:
                 save_picture(PICTURES / f"{name}-{shape}.png", tab.screenshot())
             context.close()
         browser.close()
+
+
+def take_session_picture(chromium: str) -> None:
+    """Take a picture of a session of Claude Code next to the page that shows its calls."""
+    from ansi2html import Ansi2HTMLConverter
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, serve_sample(Path(folder)) as page, sync_playwright() as playwright:
+        terminal = Ansi2HTMLConverter(inline=True).convert(run_agent(Path(folder)), full=False)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--headless", "--no-sandbox"])
+        for scheme in ("light", "dark"):
+            tab = browser.new_context(viewport={"width": 770, "height": 740}, color_scheme=scheme).new_page()
+            tab.goto(f"{page}#activity")
+            tab.locator(".call summary").first.click()
+            tab.locator(".call pre").first.wait_for()
+            shown = base64.b64encode(tab.screenshot()).decode()
+            both = browser.new_page(viewport={"width": 1420, "height": 740})
+            both.set_content(BESIDE.format(terminal=terminal, page=shown))
+            save_picture(PICTURES.parent / f"session-{scheme}.png", both.screenshot())
+        browser.close()
+
+
+PROMPT = "Let the page show new calls twice as fast."
+BESIDE = """<body style="margin:0;display:flex;background:#16181c">
+<pre style="margin:0;width:650px;box-sizing:border-box;padding:10px 12px;color:#d8d8d8;overflow:hidden;
+font:11.7px/15px 'DejaVu Sans Mono',monospace">{terminal}</pre><img src="data:image/png;base64,{page}">"""
+
+
+def run_agent(folder: Path) -> str:
+    """Run Claude Code in a terminal until its model has said the last word; return what is on the screen."""
+    from tests.clients.agents import KEY
+    from tests.clients.dialects import Say, Use
+    from tests.clients.programs import client, ctx
+    from tests.clients.scripted_model import ScriptedModel
+
+    root, home = folder / "context-engine", folder / "home"
+    home.mkdir()
+    seen: dict[str, Any] = {"hasCompletedOnboarding": True, "theme": "dark", "verbose": True}
+    seen |= {"projects": {str(root): {"hasTrustDialogAccepted": True}}, "customApiKeyResponses": {"approved": [KEY]}}
+    (home / ".claude.json").write_text(json.dumps(seen), encoding="utf-8")
+    with ScriptedModel((*(Use(tool, arguments) for tool, arguments in STEPS), Say(LAST_WORDS))) as model:
+        env = {name: text for name, text in os.environ.items() if name.startswith(("CTX_", "XDG_")) or name == "PATH"}
+        env |= {
+            "HOME": str(home),
+            "CTX_DAEMON": "false",
+            "TERM": "xterm-256color",
+            "COLORTERM": "truecolor",
+            "LANG": "C.UTF-8",
+        }
+        env |= {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_MODEL": "scripted"}
+        env |= {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+        subprocess.run([str(ctx()), "setup", "claude"], cwd=root, env=env, check=True, stdout=subprocess.DEVNULL)
+        tmux = ["tmux", "-S", str(folder / "tmux")]
+        size = ["-x", "90", "-y", "70"]
+        subprocess.run([*tmux, "-f", os.devnull, "new-session", "-d", *size, "-c", str(root), *client("claude"),
+                        "--allowedTools", "mcp__ctx"], env=env, check=True)  # fmt: skip
+        try:
+            time.sleep(10)
+            subprocess.run([*tmux, "send-keys", "-l", PROMPT], check=True)
+            time.sleep(1)
+            subprocess.run([*tmux, "send-keys", "Enter"], check=True)
+            for _ in range(60):
+                time.sleep(1)
+                screen = subprocess.run(
+                    [*tmux, "capture-pane", "-e", "-p"], check=True, capture_output=True, text=True
+                ).stdout
+                if LAST_WORDS[:40] in screen and " done " in screen:
+                    break
+        finally:
+            subprocess.run([*tmux, "kill-server"], check=True)
+    return screen[screen.index("\n", screen.index(PROMPT) - 80) :].strip("\n").replace("⎿", "└")
+
+
+STEPS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("search_code", {"query": "poll interval of the event stream of the page", "limit": 1, "token_budget": 250}),
+    ("symbols", {"name": "EVENTS_EVERY_S", "relation": "references"}),
+    ("edit_file", {"path": "context_engine/server/page_server.py", "edits": [
+        {"target": "EVENTS_EVERY_S = 0.2", "replace": "EVENTS_EVERY_S = 0.1"},
+    ]}),
+)  # fmt: skip
+LAST_WORDS = "The page now looks for new calls every 0.1 seconds. Only `_stream_events` uses the constant."
 
 
 def save_picture(path: Path, data: bytes) -> None:
