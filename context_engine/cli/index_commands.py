@@ -52,7 +52,6 @@ def index(
         finally:
             warn_of_store(engine, screen)
         _show_outcome(workspace, report, settings, screen, as_json=as_json)
-        engine.memory.get_knowledge()  # the first question need not wait for it
         if engine.index.live.last_error:
             screen.err.show(("warning", "yellow"), f": {engine.index.live.last_error}")
         return _embed(engine, screen, is_silent=as_json or screen.is_quiet) if embed else 0
