@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 
 import numpy as np
@@ -40,10 +41,12 @@ class WordPieces(dict[str, tuple[int, ...]]):
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         super().__init__()
-        self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
+        numbered = list(enumerate(vocabulary))
+        self._first = {piece: number for number, piece in numbered}
+        self._next = {piece[2:]: number for number, piece in numbered if piece.startswith("##")}
         self._longest = max(map(len, vocabulary))
         self._normal = _NormalForms()
-        self._parts: dict[str, tuple[int, ...]] = {}
+        self._cut_part = lru_cache(WORDS_KEPT_MAX)(self._longest_pieces)  # different words share their parts
 
     def of(self, text: str) -> npt.NDArray[np.int32]:
         """Return the numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
@@ -52,8 +55,12 @@ class WordPieces(dict[str, tuple[int, ...]]):
         return np.array(list(islice(numbers, TOKENS_MAX)), dtype=np.int32)
 
     def __missing__(self, word: str) -> tuple[int, ...]:
-        cut = islice(chain.from_iterable(map(self._cut_part, self._split(word))), WORD_CHARS_MAX)
-        pieces = tuple(number for number in cut if number != UNKNOWN)
+        found: list[int] = []
+        for part in self._split(word):
+            found += self._cut_part(part)
+        pieces = tuple(found[:WORD_CHARS_MAX])
+        if UNKNOWN in pieces:
+            pieces = tuple(number for number in pieces if number != UNKNOWN)
         if len(word) <= WORD_CHARS_MAX:
             if len(self) >= WORDS_KEPT_MAX:
                 self.clear()
@@ -64,33 +71,22 @@ class WordPieces(dict[str, tuple[int, ...]]):
         """Return the parts of an identifier."""
         if word.isascii():
             return _ascii_parts(word)
-        return filter(None, chain.from_iterable(map(_BOUNDARY.split, word.translate(self._normal).split())))
-
-    def _cut_part(self, part: str) -> tuple[int, ...]:
-        """Return the pieces of a part of a word; different words share their parts."""
-        if len(part) > WORD_CHARS_MAX:
-            return (UNKNOWN,)
-        pieces = self._parts.get(part)
-        if pieces is None:
-            if len(self._parts) >= WORDS_KEPT_MAX:
-                self._parts.clear()
-            pieces = self._parts[part] = self._longest_pieces(lower_letters(part))
-        return pieces
+        parts = chain.from_iterable(map(_BOUNDARY.split, word.translate(self._normal).split()))
+        return filter(None, parts)
 
     def _longest_pieces(self, word: str) -> tuple[int, ...]:
         """Return the longest pieces of the vocabulary; a word that is not completely covered is unknown."""
+        if len(word) > WORD_CHARS_MAX:
+            return (UNKNOWN,)
+        word, known = lower_letters(word), self._first
         pieces: list[int] = []
-        start = 0
-        while start < len(word):
-            mark = "##" if start else ""
-            for stop in range(min(len(word), start + self._longest), start, -1):
-                piece = self._numbers.get(mark + word[start:stop])
-                if piece is not None:
-                    break
-            else:
-                return (UNKNOWN,)
+        while word:
+            stop = min(len(word), self._longest)
+            while (piece := known.get(word[:stop])) is None:
+                if not (stop := stop - 1):
+                    return (UNKNOWN,)
             pieces.append(piece)
-            start = stop
+            word, known = word[stop:], self._next
         return tuple(pieces)
 
 

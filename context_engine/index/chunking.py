@@ -74,7 +74,7 @@ def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> l
     `content` is the content of the language: `code`, `documentation` or `data`.
     """
     lines = text.split("\n")
-    offsets = [0, *accumulate(len(line) + 1 for line in lines)]
+    offsets = [0, *accumulate([len(line) + 1 for line in lines])]
     offsets[-1] = len(text)
     depths = compute_depths(symbols)
     wholes = [] if content == "documentation" else _unbroken_ranges(symbols, offsets)

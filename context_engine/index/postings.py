@@ -298,7 +298,7 @@ class Lexicon:
 
     def __init__(self, words: WordParts) -> None:
         term_id: defaultdict[str, int] = defaultdict(count().__next__)
-        stems = stem_all([part.lower() for part in words.parts])
+        stems = stem_all(words.parts)
         of_parts = np.fromiter(map(term_id.__getitem__, stems), np.int32, len(stems))
         parts = words.numbers
         several = np.flatnonzero(parts.lengths > 1)

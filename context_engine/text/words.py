@@ -84,17 +84,14 @@ def dotted_name(name: str) -> str:
 
 
 def cut_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    r"""Return the parts of many words, unstemmed, with a line break between two words; and each word as one term.
+    r"""Return the parts of many words in lower case, with a line break between two words; and each word as one term.
 
     >>> cut_words(["getFile", "pool"])
-    (['get', 'File', '\n', 'pool'], ['getfile', 'pool'])
+    (['get', 'file', '\n', 'pool'], ['getfile', 'pool'])
     """
-    short = [word if len(word) <= WORD_CHARS_MAX else "" for word in words]
-    joined = "\n".join(short)
-    if joined.count("\n") >= len(short):  # a name may contain a line break (a selector, a quoted identifier)
-        joined = "\n".join(word.replace("\n", " ") for word in short)
-        return _parts_or_break(joined), [compound_term(word) for word in short]
-    return _parts_or_break(joined), compound_term(joined).split("\n")
+    short = [word.replace("\n", " ") if len(word) <= WORD_CHARS_MAX else "" for word in words]
+    joined = "\n".join(short)  # a name may contain a line break (a selector, a quoted identifier)
+    return list(map(str.lower, _parts_or_break(joined))), compound_term(joined).split("\n")
 
 
 def expand_words(unique_words: Sequence[str]) -> list[list[str]]:
@@ -103,7 +100,7 @@ def expand_words(unique_words: Sequence[str]) -> list[list[str]]:
     One regex pass and one stemming pass are made for all of them.
     """
     parts, compounds = cut_words(unique_words)
-    stems = stem_all([part.lower() for part in parts])
+    stems = stem_all(parts)
     grouped: list[list[str]] = [[]]
     for part, stem in zip(parts, stems, strict=True):
         if part == "\n":
