@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES_NAMED = 4
 """A check of more languages shows their number."""
+TOOL_GROUPS = {
+    "search_code": "Listed to an agent",
+    "find_symbol": "Symbols and history",
+    "read_file": "Reading",
+    "safe_replace": "Editing",
+    "add_memory": "Memories and prompts",
+    "create_plan": "Plans",
+    "review_changes": "Reviews and checks of content",
+    "scout": "Searches by the names of the documents",
+    "index_status": "The index",
+}
+"""The first tool of each group of the catalogue -> its title."""
 
 
 def main(argv: list[str]) -> int:
@@ -84,18 +96,27 @@ def first_sentence(thing: type) -> str:
 
 
 def tools() -> str:
-    """docs/tools.md: the catalogue in the order agents see it, with every argument."""
+    """docs/tools.md: the catalogue in the order agents see it, in groups, with every argument."""
     from context_engine.tools import ALL
 
-    overview = table(["tool", "does"], [(f"[`{tool.name}`](#{tool.name})", tool.one_liner) for tool in ALL])
-    parts = [overview + "\n"]
+    groups: dict[str, list[Tool]] = {}
     for tool in ALL:
-        older = "; ".join(f"`{alias}`{older_arguments(tool)}" for alias in tool.aliases)
-        also = f" Older name: {older}." if older else ""
-        changes = "" if tool.hints.read_only else f" Changes: {tool.touches}."
-        parts.append(f"## {tool.name}\n\n{tool.description}{also}{changes}\n")
-        parts.append(table(["argument", "type", "means"], argument_rows(tool.schema)) + "\n")
+        title = TOOL_GROUPS.get(tool.name) or list(groups)[-1]
+        groups.setdefault(title, []).append(tool)
+    parts = []
+    for title, members in groups.items():
+        overview = table(["tool", "does"], [(f"[`{tool.name}`](#{tool.name})", tool.one_liner) for tool in members])
+        parts += [f"## {title}\n\n{overview}\n", *map(tool_section, members)]
     return "\n".join(parts)
+
+
+def tool_section(tool: Tool) -> str:
+    """The part of docs/tools.md about one tool."""
+    older = "; ".join(f"`{alias}`{older_arguments(tool)}" for alias in tool.aliases)
+    also = f" Older name: {older}." if older else ""
+    changes = "" if tool.hints.read_only else f" Changes: {tool.touches}."
+    arguments = table(["argument", "type", "means"], argument_rows(tool.schema))
+    return f"### {tool.name}\n\n{tool.description}{also}{changes}\n\n{arguments}\n"
 
 
 def older_arguments(tool: Tool) -> str:
