@@ -448,15 +448,25 @@ def test_records_that_the_code_names_exist() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    broken = [
-        f"{page.relative_to(ROOT)}: {target}"
-        for page in docs()
-        for target in re.findall(
-            r"\]\((?!https?:|mailto:|cursor:|vscode:|#)([^)#\s]+)", page.read_text(encoding="utf-8")
+    broken = []
+    for page in docs():
+        links = re.findall(
+            r"\]\((?!https?:|mailto:|cursor:|vscode:)([^)#\s]*)(?:#([^)\s]+))?\)", page.read_text(encoding="utf-8")
         )
-        if not (page.parent / target).exists()
-    ]
+        for target, anchor in links:
+            file = page.parent / target if target else page
+            if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+                broken.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
     assert broken == []
+    assert not [page for page in docs() if page.name == "index.md" and page.with_name("README.md").exists()], (
+        "one of the two is the page of the folder on the site"
+    )
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub and the site make them."""
+    titles = re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
 RECORDS_MAX, RECORD_LINES_MAX, RECORD_WORDS_MAX = 12, 150, 12_000
