@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from heapq import heappop, heappush
 from typing import Any
 
 from context_engine.plans.model import Plan
@@ -114,25 +113,6 @@ def compute_closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) ->
         for other in edges[uid]:
             found[uid] |= found.get(other, 0) | bit.get(other, 0)
     return found
-
-
-def sort_in_plan_order(drawn: StepGraph) -> tuple[str, ...]:
-    """Return every step after its dependencies, otherwise in the order of the plan.
-
-    Steps that a cycle blocks are left out.
-    """
-    uids = tuple(drawn.depends)
-    place = {uid: number for number, uid in enumerate(uids)}
-    waits = {uid: len(drawn.depends[uid]) for uid in uids}
-    ready = [place[uid] for uid in uids if not waits[uid]]  # in order, and so a heap
-    order: list[str] = []
-    while ready:
-        order.append(uids[heappop(ready)])
-        for other in drawn.needed_by[order[-1]]:
-            waits[other] -= 1
-            if not waits[other]:
-                heappush(ready, place[other])
-    return tuple(order)
 
 
 def find_parallel(drawn: StepGraph, uid: str) -> tuple[str, ...]:

@@ -62,15 +62,13 @@ from context_engine.plans.plan_markdown import format_step
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan, check_version
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, validate_plan
 from context_engine.search import TaskText
-from context_engine.text import estimate_tokens, shorten_line
+from context_engine.text import estimate_tokens, shorten_line, shorten_prose
 
 NEAR_MAX = 3
 BRIEF_COMMANDS = 6
 CODE_HEAD_TOKENS = 40
 """Of the head of the code in a brief, and the note about what was left out."""
-REASONS_MAX = 4
-FEEDBACK_KEPT_MAX = 50
-"""With more open feedback, a new draft is needed."""
+REASON_CHARS_MAX = 400
 FEEDBACK, TASK, STEPS, QUESTIONS = "Open feedback", "Task", "Steps", "Open questions"
 RULES = f"Rules and decisions, {QUOTED_FROM_REPOSITORY}"
 CREATION_TASK = (
@@ -243,10 +241,6 @@ class PlanFactory:
         made = self._check_draft(draft, loaded, before, request, provenance=provenance, strict=strict, base=base)
         return self._save_new(made, saving)
 
-    def creation_pass(self, made: PlanResult, tokens: int) -> SecondPass:
-        """Return the second pass over a new plan, with its code. Raises: as `create`."""
-        return made.creation_pass(self._sources(), tokens)
-
     def refine(
         self,
         plan_id: str = "",
@@ -395,14 +389,12 @@ class PlanFactory:
 
     def _save_next(self, made: PlanResult, loaded: LoadedPlan | None) -> PlanResult:
         """Save a refinement as the version after the one it is based on."""
-        reasons = [applied.said for applied in made.applied[:REASONS_MAX]]
-        reasons += [f"and {len(made.applied) - REASONS_MAX} more"] if len(made.applied) > REASONS_MAX else []
         saved = self._repository.save(
             made.plan,
             overwrite=loaded is not None,
             expected_version=loaded.version.version if loaded else None,
             change="refined",
-            reason="; ".join(reasons),
+            reason=shorten_prose("; ".join(applied.said for applied in made.applied), REASON_CHARS_MAX),
             reopened=made.reopened,
             allow_invalid=True,
         )
@@ -430,11 +422,6 @@ def _with_feedback(plan: Plan, feedback: str, focus: Sequence[str]) -> Plan:
     number = plan.step_numbers()
     about = ", ".join(str(number[uid]) for uid in focus if uid in number)
     kept = tuple(dict.fromkeys((*plan.open_feedback, f"steps {about}: {said}" if about else said)))
-    if len(kept) > FEEDBACK_KEPT_MAX:
-        raise InvalidArgument(
-            f"{len(kept)} pieces of feedback would be open, at most {FEEDBACK_KEPT_MAX} are kept",
-            suggestion="Take them up with operations or a draft.",
-        )
     return msgspec.structs.replace(plan, open_feedback=kept)
 
 

@@ -1,7 +1,7 @@
 """PURE. The event log of a plan: legal moves, and the progress and approvals that follow from the events.
 
 `move_step` and `move_approval` are the only functions that change a status. Progress and approvals are folds over the
-events and are never stored; an event that cannot have happened (git merged two branches of a log) is counted.
+events and are never stored; an event that cannot have happened (git merged two branches of a log) changes nothing.
 """
 
 from __future__ import annotations
@@ -174,7 +174,6 @@ class Execution:
     percentage: float
     critical_path_remaining: tuple[str, ...]
     next: str
-    passed_over: int
     damage: str = ""
 
     @property
@@ -224,9 +223,8 @@ def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]
 def fold_progress(plan: Plan, events: Iterable[PlanEvent], *, retries_max: int = RETRIES_MAX) -> Execution:
     """Fold the events, in the order of the log, into the progress of the plan."""
     log = sorted(events, key=lambda event: event.seq)  # a merge by git may mix two branches of a log
-    states, passed_over = _replay_events(plan, log, retries_max)
     drawn = build_graph(plan)
-    states = _derive_states(drawn, states)
+    states = _derive_states(drawn, _replay_events(plan, log, retries_max))
     left = {step.uid: 0.0 if states[step.uid].status in DONE else step.weight for step in plan.steps}
     _, critical_path = compute_timing(drawn, left)
     done = frozenset(uid for uid, state in states.items() if state.status in DONE)
@@ -241,17 +239,12 @@ def fold_progress(plan: Plan, events: Iterable[PlanEvent], *, retries_max: int =
         percentage=round(100 * len(done) / len(states), 1) if states else 0.0,
         critical_path_remaining=tuple(uid for uid in critical_path if uid not in done),
         next=_most_urgent(plan, drawn, left, states),
-        passed_over=passed_over,
     )
 
 
-def _replay_events(plan: Plan, log: Iterable[PlanEvent], retries_max: int) -> tuple[dict[str, StepState], int]:
-    """Replay the events: return the states they lead to, and how many events were impossible.
-
-    Events of a step that this version lacks wait for a version that has it.
-    """
+def _replay_events(plan: Plan, log: Iterable[PlanEvent], retries_max: int) -> dict[str, StepState]:
+    """Replay the events. Those of a step that this version lacks wait for a version that has it."""
     states = {step.uid: StepState(uid=step.uid, retries_left=retries_max) for step in plan.steps}
-    passed_over = 0
     for event in log:
         if event.kind == "rolled_back":
             reopened = event.data.get("reopened")
@@ -261,14 +254,12 @@ def _replay_events(plan: Plan, log: Iterable[PlanEvent], retries_max: int) -> tu
                         uid=uid, attempts=old.attempts, retries_left=old.retries_left, notes=old.notes
                     )
         elif event.kind in MOVES and event.step in states:
-            after = _apply_event(states[event.step], event)
-            passed_over += after is None
-            states[event.step] = after or states[event.step]
-    return states, passed_over
+            states[event.step] = _apply_event(states[event.step], event)
+    return states
 
 
-def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
-    """Return the state after an event; None when the event is impossible.
+def _apply_event(state: StepState, event: PlanEvent) -> StepState:
+    """Return the state after an event; an impossible one changes nothing.
 
     Whether a step was ready when it started was decided then, by the version of that time.
     """
@@ -277,7 +268,7 @@ def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
     try:
         status = move_step(state.status, event.kind, forced=forced)
     except PreconditionFailed:
-        return None
+        return state
     unstarted = {"started_at": "", "completed_at": "", "duration_ms": None}
     texts = {key: value for key in ("error", "notes") if isinstance(value := event.data.get(key), str) and value}
     changes: dict[str, Any] = unstarted | {"error": "", "actor": ""}  # step_reopened

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from context_engine.errors import Cycle, DanglingDependency
-from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure, sort_in_plan_order
+from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure
 from context_engine.plans.model import FILE_FIELDS, Plan, PlanStep
 from context_engine.plans.plan_json import PlanFinding, normalize_plan
 
@@ -209,16 +209,16 @@ def _steps_by_file(plan: Plan, field: str) -> dict[str, list[str]]:
 def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFinding]]:
     """Order steps that share a file, and report each pair that was not ordered.
 
-    Steps are visited in the order of the plan as far as dependencies allow. Each new dependency points back in that
-    order, as the old ones do, so that none can close a cycle.
+    Steps are visited in the order of the plan if no step waits for a later one, else in an order of the graph. Each new
+    dependency points back in that order, as the old ones do, so that none can close a cycle.
     """
-    order = sort_in_plan_order(drawn)
-    bit = {uid: 1 << at for at, uid in enumerate(order)}
     number, waits = plan.step_numbers(), {step.uid: list(step.depends_on) for step in plan.steps}
+    is_in_order = all(number[other] < number[uid] for uid, earlier in drawn.depends.items() for other in earlier)
+    bit = {uid: 1 << place for uid, place in number.items()}
     before: dict[str, int] = {}
     last: dict[str, str] = {}
     steps, found = {step.uid: step for step in plan.steps}, []
-    for uid in order:
+    for uid in number if is_in_order else drawn.order:
         before[uid] = 0
         for other in drawn.depends[uid]:
             before[uid] |= before[other] | bit[other]

@@ -92,7 +92,7 @@ def create_plan(
             return factory.accept_draft(draft, kept, request, provenance="model", strict=False, base=first.base)
 
         budget = min(context_token_budget, engine.settings.result_chars_max // CHARS_PER_BRIEF_TOKEN)
-        make_pass = partial(factory.creation_pass, first, budget)
+        make_pass = partial(first.creation_pass, engine.plans.sources(), budget)
         made, improved = _improve(engine, call, first, make_pass, assist, accept)
     if format == "markdown":
         return _markdown_reply(made, improved, render_plan(made.plan))

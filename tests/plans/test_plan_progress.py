@@ -66,16 +66,13 @@ def test_any_log_can_be_read(told: tuple[Plan, list[PlanEvent]]) -> None:
 def test_progress_is_where_the_moves_lead_that_were_possible(told: tuple[Plan, list[PlanEvent]]) -> None:
     plan, happened = told
     where = dict.fromkeys((step.uid for step in plan.steps), "open")
-    impossible = 0
     for event in happened:
         if event.step in where and event.kind.startswith("step_"):
             new = _plainly(where[event.step], event)
-            impossible += new is None
             where[event.step] = new or where[event.step]
     found = fold_progress(plan, happened)
     plain = {"pending": "open", "ready": "open", "in_progress": "running"}
     assert {uid: plain.get(state.status, state.status) for uid, state in found.steps.items()} == where
-    assert found.passed_over == impossible
 
 
 def _plainly(now: str, event: PlanEvent) -> str | None:
