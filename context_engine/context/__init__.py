@@ -62,7 +62,6 @@ if TYPE_CHECKING:
         check_claims,
     )
     from context_engine.context.localizer import (
-        BestHit,
         GatheredFiles,
         GatherRequest,
         gather_files,

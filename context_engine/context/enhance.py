@@ -232,7 +232,7 @@ def _find_likely_files(
         found, _ = locate_files(request, workspace, team.predict_changes)
     except NotIndexed as error:
         return [], (f"{error.message}: {error.suggestion}",)
-    if found.best.is_weak:
+    if found.is_weak:
         return [], ()
     likely = []
     for file in found.files:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import log
 from typing import NamedTuple
 
@@ -24,8 +24,6 @@ SPOTS_PER_FILE = 12
 """Chunks of one file that can be shown."""
 NEXT_FILES = 3
 """Files that are named because they come next."""
-LEADERS = 2
-"""First files of the search that are shown, wherever the history puts them."""
 RANKED_MAX = 30
 """Files whose share of the best score is returned, if the history orders them."""
 
@@ -60,15 +58,6 @@ class FoundFile:
     search_place: int = -1
 
 
-class BestHit(NamedTuple):
-    """The best hit of a search: its file, its score, whether it is probably about something else, and its chance."""
-
-    path: str = ""
-    score: float = 0.0
-    is_weak: bool = False
-    chance: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class GatheredFiles:
     """Files, best first. `sources` counts the places that each kind of signal helped to find."""
@@ -80,7 +69,7 @@ class GatheredFiles:
     warnings: tuple[str, ...] = ()
     reason: str = ""  # why there are none
     next_files: tuple[str, ...] = ()  # the best of those beyond `files_max`
-    best: BestHit = field(default_factory=BestHit)
+    is_weak: bool = False  # the files are probably about something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +119,14 @@ def locate_files(
     ranked = [(path, found[0].score) for path, found in by_path.items()]
     if predict and is_clear:
         ranked = list(predict(Query(request.text, RANKED_MAX, request.filter, chunks_per_file=1))) or ranked
-    relevant = _select_relevant(ranked, searched, request)
+    allowed = [(path, score) for path, score in ranked if role_of(path, "code") not in request.excluded_roles]
+    best = max((score for _, score in allowed), default=1.0) or 1.0
+    relevant = [(path, score / best) for path, score in allowed if score >= request.relevance_min * best]
     shown, others = relevant[: request.files_max], relevant[request.files_max :]
     if unplaced := [path for path, _ in shown if path not in by_path]:
         only = replace(request.filter, include_paths=tuple(map(glob_for_path, unplaced)))
         best_places = workspace.search.find(Query(request.text, len(unplaced), only, chunks_per_file=1))
         by_path |= group_by_file(best_places.hits)
-    is_weak = bool(answer.weakness)
     found = GatheredFiles(
         files=tuple(_build_found_files(shown, by_path, searched, hits)),
         engine=answer.engine,
@@ -145,25 +135,9 @@ def locate_files(
         warnings=tuple(filter(None, (answer.weakness, answer.missing))),
         reason=answer.reason,
         next_files=tuple(path for path, _ in others)[:NEXT_FILES],
-        best=BestHit(str(hits[0].chunk.path), hits[0].score, is_weak, hits[0].chance) if hits else BestHit(),
+        is_weak=bool(hits and answer.weakness),
     )
     return found, bool(answer.hits) or "building" not in answer.freshness
-
-
-def _select_relevant(
-    ranked: Sequence[tuple[str, float]], searched: Sequence[str], request: GatherRequest
-) -> list[tuple[str, float]]:
-    """Return the files that are good enough with their shares of the best score, in the order in which they are shown.
-
-    The first files of the search are among the first `files_max`, if they are good enough at all.
-    """
-    allowed = [(path, score) for path, score in ranked if role_of(path, "code") not in request.excluded_roles]
-    best = max((score for _, score in allowed), default=1.0) or 1.0
-    relevant = [(path, score / best) for path, score in allowed if score >= request.relevance_min * best]
-    most = request.files_max
-    late = [row for row in relevant[most:] if row[0] in searched[:LEADERS]][: most - 1]
-    kept = relevant[: most - len(late)] if late else relevant
-    return [*kept, *late, *(row for row in relevant[len(kept) :] if row not in late)]
 
 
 def glob_for_path(path: str) -> str:

@@ -1,21 +1,20 @@
 """Find the files that a task changes, each with its evidence and the probability that the task changes it.
 
-Files that the task names are certain; those that use them, and those that search and history suggest, are judged by
-logistic models. Nothing reads what the task asks for: that is for the agent that carries it out.
+A logistic model judges the files that search and history suggest, and the tests that are named after the main ones;
+files that the task names are sure. Nothing reads what the task asks for: that is for the agent that carries it out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, prod
+from math import exp
 from typing import Literal
 
 import msgspec
 
 from context_engine.context import (
-    BestHit,
     GatheredFiles,
     GatherRequest,
     ProjectKnowledge,
@@ -25,7 +24,6 @@ from context_engine.context import (
     gather_files,
     resolve_names,
 )
-from context_engine.errors import CallError
 from context_engine.index import Role, role_of
 from context_engine.model import Filter, TextPart, TextQuery
 from context_engine.plans.model import PlanEvidence
@@ -56,34 +54,26 @@ class PlanRequest:
     with_scope: bool = True
 
 
-FileRelation = Literal["definition", "reference", "source", "test", "docs"]
+FileRelation = Literal["definition", "source", "test", "docs"]
 """The relation of a file to the task."""
-SURE_KINDS = frozenset(("definition", "named"))
-"""Evidence that says more than search and history do."""
 SURE_PLACES = 3
 """A named definition was changed in 40 of 49 cases if the search has its file among so many first ones, else
 in 2 of 14 (docs/decisions/plans.md)."""
 PLACES_MAX, PLACE_SHARE = 2, 0.6
 """Places of a file that a step names, and the least share of the relevance of the best one."""
-WITHOUT_INDEX_CHANCE = 0.35
-"""The chance of the best hit where none is known: its mean over tasks (evals/planning)."""
-RESOLVED_FILES_MAX = 40
-"""Files whose uses of a name are resolved, which takes some milliseconds each."""
+USES_MAX = 40
+"""A plain word in more files means something else in most of them."""
 TESTS_MAX = 2
 """Of one source file: the nearest by its folder, and one more."""
 _CHANGELOGS = frozenset("changes changelog history news release releases release-notes release_notes".split())
 _NOT_OURS: tuple[Role, ...] = ("generated", "vendor")
 """Roles of files that are not edited by hand."""
-_CONTENTS: Mapping[str, str] = {
-    **dict.fromkeys("md rst adoc txt".split(), "documentation"),
-    **dict.fromkeys("json yaml yml toml ini cfg conf xml properties env".split(), "data"),
-}
-"""Suffix of a file that is not code -> what it contains."""
+_DOCUMENT_SUFFIXES = (".md", ".rst", ".adoc", ".txt")
 
 
 @dataclass(frozen=True, slots=True)
 class AffectedFile:
-    """A file that the task changes: what it is to the task, the probability of that (1: named), and why."""
+    """A file that the task changes: what it is to the task, the probability of that, and why."""
 
     path: str
     part: FileRelation
@@ -100,7 +90,6 @@ class ChangeSet:
     freshness: str
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    best: BestHit = field(default_factory=BestHit)
     roles: frozenset[str] = frozenset()  # those that the task asks for by name: test, docs
     has_failure: bool = False  # the task has a stack trace
 
@@ -109,9 +98,8 @@ class ChangeSet:
         return [file for file in self.files if file.part in parts]
 
     def insists_on(self, file: AffectedFile) -> bool:
-        """Return whether a file is probably changed, or the task names it."""
-        is_named = not SURE_KINDS.isdisjoint(proof.kind for proof in file.evidence)
-        return is_named or file.score >= MUST_CHANCE
+        """Return whether a file is probably changed, or is the most probable test and not improbable."""
+        return file.score >= MUST_CHANCE or (file.score >= TEST_CHANCE and self.of("test")[:1] == [file])
 
 
 def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
@@ -123,23 +111,22 @@ def find_change_set(request: PlanRequest, sources: PlanSources) -> ChangeSet:
     first = {str(file.path) for file in found.files if 0 <= file.search_place < SURE_PLACES}
     references = tuple(_find_references(request.task, sources.code, first))
     definitions = list(_definitions(references, first))
-    likely = list(_list_likely(found))
     judge = _ProbabilityJudge(request.task, found)
-    main = definitions or _probable([judge.judge(file) for file in likely if file.part == "source"])
+    likely = [judge.judge(file) for file in _list_likely(found)]
+    main = definitions or _probable([file for file in likely if file.part == "source"])
+    tests = [judge.judge(test, source.score) for source in main for test in _list_tests(source.path, sources.code)]
     defined = {file.path for file in definitions}
-    uses = [use for reference in references for use in _find_uses(reference, defined, sources.code)]
-    judged = [judge.judge(file) for file in _merge_files([*definitions, *uses, *likely, *_tests(main, sources.code)])]
-    judged.sort(key=lambda file: (-file.score, file.path))
-    affected_paths, question = {file.path for file in judged}, Question.of(request.task)
+    uses = [judge.judge(use) for reference in references for use in _find_uses(reference, defined, sources.code)]
+    files = sorted(_merge_files([*definitions, *likely, *tests, *uses]), key=lambda file: (-file.score, file.path))
+    affected_paths, question = {file.path for file in files}, Question.of(request.task)
     # A name of the task that was found answers it, however few of its other words occur.
-    is_answered = found.best.is_weak and bool(definitions)
+    is_answered = found.is_weak and bool(definitions)
     return ChangeSet(
-        tuple(judged),
+        tuple(files),
         references,
         found.freshness,
         tuple(path for path in found.next_files if path not in affected_paths),
         () if is_answered else found.warnings,
-        found.best,
         question.lifted,
         any(name.frame for name in question.every_name),
     )
@@ -180,39 +167,23 @@ def _definitions(references: Iterable[PromptReference], first: Collection[str]) 
             if is_place or (is_first and bare_name(reference.text) == bare_name(str(place.symbol))):
                 kind = "named" if is_place else "definition"
                 proof = PlanEvidence(kind, place.path, place.line, place.symbol)
-                yield AffectedFile(place.path, relation_of(place.path, "definition"), 1.0, (proof,))
+                yield AffectedFile(place.path, relation_of(place.path, "definition"), NAMED_CHANCE, (proof,))
 
 
 def _find_uses(reference: PromptReference, defined: Collection[str], code: Workspace) -> Iterator[AffectedFile]:
-    """Yield the files that use a defined symbol, as far as its uses can be resolved; else those that contain its name.
-
-    A common word counts only where it is resolved: `Error` is in hundreds of files that mean another one.
-    """
+    """Yield the files of ours that contain the name of a defined symbol; if it may be a plain word, unless many do."""
     if reference.kind != "symbol" or len(reference.places) != 1 or str(reference.places[0].path) not in defined:
         return
-    name, place = bare_name(reference.text), reference.places[0]
-    try:
-        uses = code.symbols.list_uses(place.path, name, place.line, files_max=RESOLVED_FILES_MAX)
-    except CallError:
-        uses = None
-    lines = {str(path): line for path, line in reversed(uses or ())}
-    if "_" in name or name != reference.text or name[1:] != name[1:].lower():  # no text spells a word like that
-        written = _find_word(name, code)
-        lines = {path: line for path, line in written if uses is None or _content_of(path) != "code"} | lines
-    for path, line in lines.items():
-        if path != str(place.path):
-            proof = PlanEvidence("reference", path, line, name)
-            yield AffectedFile(path, relation_of(path, "reference"), 0.0, (proof,))
-
-
-def _find_word(name: str, code: Workspace) -> Iterator[tuple[str, int]]:
-    """Yield every file of ours that contains a name as a word, with its first line."""
+    name = bare_name(reference.text)
     query = TextQuery((rf"\b{re.escape(name)}\b",), regex=True, case_sensitive=True)
     found = [file.path for file in code.text_search.scan(query).files]
-    paths = [path for path in found if _role_of(path) not in _NOT_OURS]
-    lines = code.text_search.lines(query, [TextPart(path, 0, 1) for path in paths], chars_max=200)
-    for path in paths:
-        yield path, lines[path][0].number if lines.get(path) else 0
+    paths = [path for path in found if _role_of(path) not in _NOT_OURS and path != str(reference.places[0].path)]
+    is_plain = name == reference.text and name.isalpha() and name[1:].islower()
+    if len(paths) <= USES_MAX or not is_plain:
+        lines = code.text_search.lines(query, [TextPart(path, 0, 1) for path in paths], chars_max=200)
+        for path in paths:
+            proof = PlanEvidence("reference", path, lines[path][0].number if lines.get(path) else 0, name)
+            yield AffectedFile(path, relation_of(path), 0.0, (proof,))
 
 
 def bare_name(name: str) -> str:
@@ -235,15 +206,14 @@ def _list_likely(found: GatheredFiles) -> Iterator[AffectedFile]:
             least = PLACE_SHARE * file.spots[0].relevance
             spots = [spot for spot in file.spots if spot.relevance >= least]
             proofs = [PlanEvidence("search", path, spot.span.first, spot.symbol) for spot in spots]
-        yield AffectedFile(path, relation_of(path, "source"), file.relevance, tuple(proofs))
+        yield AffectedFile(path, relation_of(path), 0.0, tuple(proofs))
 
 
-def _tests(main: Iterable[AffectedFile], code: Workspace) -> Iterator[AffectedFile]:
-    """Yield the tests that are named after the main files."""
-    for file in main:
-        tests = [] if role_of(file.path, "code") == "test" else find_partners(file.path, code.symbols.files_named)
-        for path in tests[:TESTS_MAX]:
-            yield AffectedFile(path, "test", 0.0, (PlanEvidence("test", path, 0, file.path),))
+def _list_tests(source: str, code: Workspace) -> Iterator[AffectedFile]:
+    """Yield the tests that are named after a source file."""
+    tests = [] if role_of(source, "code") == "test" else find_partners(source, code.symbols.files_named)
+    for path in tests[:TESTS_MAX]:
+        yield AffectedFile(path, "test", 0.0, (PlanEvidence("test", path, 0, source),))
 
 
 def relation_of(path: str, otherwise: FileRelation = "source") -> FileRelation:
@@ -253,11 +223,7 @@ def relation_of(path: str, otherwise: FileRelation = "source") -> FileRelation:
 
 
 def _role_of(path: str) -> Role:
-    return role_of(path, _content_of(path))
-
-
-def _content_of(path: str) -> str:
-    return _CONTENTS.get(path.rpartition("/")[2].rpartition(".")[2].lower(), "code")
+    return role_of(path, "documentation" if path.lower().endswith(_DOCUMENT_SUFFIXES) else "code")
 
 
 def is_changelog(path: str) -> bool:
@@ -278,53 +244,41 @@ def _merge_files(listed: Iterable[AffectedFile]) -> list[AffectedFile]:
     return list(known.values())
 
 
-# -- how likely: two logistic models, fitted on 216 tasks of 17 repositories (evals/planning) --------------------------
+# -- how likely (evals/planning) ---------------------------------------------------------------------------------------
 
-MUST_CHANCE = 0.35
-"""A plan insists on files from this probability on: about half of those were changed (evals/planning)."""
-BIAS = -6.04
-SEARCH_PLACE, PREDICTED_SHARE, PREDICTED_PLACE = 1.57, 2.78, 1.02
-TEST, DOCS, TEST_OF_MAIN, DATA = 0.77, 0.95, 2.21, 0.9
-PATH_WORDS, TASK_WORDS, BEST_CHANCE = 1.16, 1.4, 2.24
-"""The coefficients. Tests and documents begin lower in the search than they should: they have few words of code."""
-
-READY_MIN = 0.7
-"""Of 95 plans that reach it, 74 name a changed file in their first two steps; of 43 others, 37 (evals/planning)."""
-NAMED_CHANCE = 0.82
-"""Of 88 plans whose task names a symbol or path that was found, 79 named a changed file in their first two steps."""
+MUST_CHANCE = 0.4
+"""A plan insists on files from this probability on."""
+TEST_CHANCE = 0.15
+"""And on its most probable test from this one on: which test it is can be known better than whether there is any."""
+READY_MIN = 0.65
+"""The least probability of a file in the first steps of a plan that asks nothing."""
+NAMED_CHANCE = 0.9
+"""Of 54 files whose path or symbol the task named, 49 were changed."""
 WEAK_CHANCE = 0.5
-"""The most for a task that the search probably does not answer: it is less than `READY_MIN`, so that no plan is called
-ready under that warning."""
-READY_BIAS, READY_CHANCE = -1.7, 4.27
-CHANCES_MAX, CHANCE_MAX = 4, 0.9
-"""Files of the first steps that count, and the most that one of them counts for."""
+"""The most for a file that the task does not name, if the search probably has no answer: that plan is not ready."""
+BIAS, MARGIN, NAMED_AFTER, PATH_WORDS = -0.8, 3.8, 3.3, 2.1
 
 
 class _ProbabilityJudge:
-    """Gives files the probability that a task changes them."""
+    """Gives files the probability that a task changes them, by a logistic model of three facts."""
 
     def __init__(self, task: str, found: GatheredFiles) -> None:
         self._words = significant_words(task)
-        self._found = {str(file.path): (place, file) for place, file in enumerate(found.files)}
-        self._chance = found.best.chance or WITHOUT_INDEX_CHANCE
+        self._shares = {str(file.path): file.relevance for file in found.files}
+        self._most = WEAK_CHANCE if found.is_weak else 1.0
 
-    def judge(self, file: AffectedFile) -> AffectedFile:
-        """Return a file with its probability as its score; what the task names keeps its own."""
-        kinds = {proof.kind for proof in file.evidence}
-        if not kinds.isdisjoint(SURE_KINDS):
-            return file
-        place, found = self._found.get(file.path, (-1, None))
+    def judge(self, file: AffectedFile, source: float = 0.0) -> AffectedFile:
+        """Return a file with its probability as its score; `source` is that of the file that it is named after.
+
+        The facts are how far its share of the best score is above that of every other file, `source`, and the share of
+        the words of its path that are in the task.
+        """
+        others = (share for path, share in self._shares.items() if path != file.path)
+        margin = self._shares.get(file.path, 0.0) - max(others, default=0.0)
         words = {word.lower() for word in split_words(file.path)}
-        shared, role = len(words & self._words), _role_of(file.path)
-        log_odds = BIAS + BEST_CHANCE * self._chance
-        if found:
-            log_odds += SEARCH_PLACE * _discount(found.search_place) + PREDICTED_PLACE * _discount(place)
-            log_odds += PREDICTED_SHARE * found.relevance
-        log_odds += TEST * (role == "test") + DATA * (_content_of(file.path) == "data")
-        log_odds += DOCS * (role == "docs" and not is_changelog(file.path))  # that one changes with everything
-        log_odds += TEST_OF_MAIN * ("test" in kinds)
-        log_odds += PATH_WORDS * shared / max(1, len(words)) + TASK_WORDS * shared / max(1, len(self._words))
-        return replace(file, score=round(_logistic(log_odds), 3))
+        named = len(words & self._words) / max(1, len(words))
+        log_odds = BIAS + MARGIN * margin + NAMED_AFTER * source + PATH_WORDS * named
+        return replace(file, score=round(min(1 / (1 + exp(-log_odds)), self._most), 3))
 
 
 def significant_words(text: str) -> set[str]:
@@ -337,27 +291,3 @@ def _probable(files: Sequence[AffectedFile]) -> list[AffectedFile]:
     """Return the files that are probably changed, at least the most probable one."""
     ranked = sorted(files, key=lambda file: (-file.score, file.path))
     return [file for file in ranked if file.score >= MUST_CHANCE] or ranked[:1]
-
-
-def estimate_readiness(chances: Iterable[float], *, is_named: bool = False, is_weak: bool = False) -> float:
-    """Return the probability that the first steps name a file that the task changes, by the chances of their files.
-
-    `is_named`: the task names a symbol or path that was found. `is_weak`: probably nothing here answers the task.
-
-    >>> estimate_readiness([0.75]) > READY_MIN > estimate_readiness([0.4])
-    True
-    """
-    best = sorted(chances, reverse=True)[:CHANCES_MAX]
-    combined = 1 - prod((1 - min(chance, CHANCE_MAX) for chance in best), start=1.0)
-    chance = _logistic(READY_BIAS + READY_CHANCE * combined)
-    if is_named:
-        return max(chance, NAMED_CHANCE)
-    return min(chance, WEAK_CHANCE) if is_weak else chance
-
-
-def _discount(place: int) -> float:
-    return 1 / (1 + place) if place >= 0 else 0.0
-
-
-def _logistic(log_odds: float) -> float:
-    return 1 / (1 + exp(-log_odds))

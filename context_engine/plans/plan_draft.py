@@ -1,16 +1,15 @@
 """Draft a plan for a task from the repository alone: no model is asked, and nothing is written.
 
-The files that `changeset` finds become steps with evidence. `confidence_score` is the probability that the first two
-steps name a changed file; if it is too low, and for open points, the plan asks. The agent refines it.
+The files that `changeset` finds become steps with evidence. `confidence_score` is the highest probability of a file in
+the first two steps; if it is too low, and for open points, the plan asks. The agent refines it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -22,7 +21,6 @@ from context_engine.context import (
     PromptReference,
     find_commands,
 )
-from context_engine.errors import CallError
 from context_engine.plans.changeset import (
     READY_MIN,
     AffectedFile,
@@ -31,7 +29,6 @@ from context_engine.plans.changeset import (
     PlanRequest,
     PlanSources,
     bare_name,
-    estimate_readiness,
     find_change_set,
     is_changelog,
     relation_of,
@@ -50,11 +47,6 @@ from context_engine.plans.plan_events import PlanningStatus, planning_status
 from context_engine.search import Question
 from context_engine.text import shorten_line
 
-Imports = Mapping[str, Collection[str]]
-"""The files that each file imports."""
-
-IMPORTS_READ_MAX = 40
-"""Files whose imports are read for the order of steps; behind them the order of the files has to do."""
 RECALLED_MAX = 12
 CONSTRAINTS_MAX = 6
 RULE_SHARE = 0.4
@@ -80,7 +72,7 @@ def draft_plan(request: PlanRequest, sources: PlanSources) -> PlanDraft:
     commands = tuple(find_commands(sources.code))
     change = find_change_set(request, sources)
     objective = Question.of(request.task).objective
-    drafts, later = draft_steps(change, _read_imports(change, sources), commands)
+    drafts, later = draft_steps(change, commands)
     deferred = drafts[later:] if request.mvp_only else []
     steps = tuple(drafts[: len(drafts) - len(deferred)])
     plan = Plan(
@@ -114,7 +106,8 @@ def complete_plan(plan: Plan, base: PlanDraft, sources: PlanSources) -> Plan:
     }
     unsaid = Plan(goal=plan.goal)
     missing = {name: value for name, value in derived.items() if getattr(plan, name) == getattr(unsaid, name)}
-    chance = _estimate_readiness(plan.steps, base.change)
+    first = {path for step in plan.steps[:FIRST_STEPS] if step.title != LIKELY_TITLE for path in step.files_to_modify}
+    chance = max((file.score for file in base.change.files if file.path in first), default=0.0)
     return replace(plan, **missing, confidence_score=round(chance, 2))
 
 
@@ -122,24 +115,6 @@ def _testing_strategy(tests: Sequence[str], commands: Sequence[Command]) -> Test
     run = next((str(command) for command in commands if command.kind == "test"), "")
     files = ", ".join(tests[:TESTS_NAMED]) or "new tests next to the code"
     return TestingStrategy(f"{files}, run by {run}" if run else files)
-
-
-def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for file in change.of("definition", "source", "reference")[:IMPORTS_READ_MAX]:
-        try:
-            found[file.path] = set(map(str, sources.code.symbols.dependencies(file.path)))
-        except CallError:
-            continue
-    return found
-
-
-def _estimate_readiness(steps: Sequence[PlanStep], change: ChangeSet) -> float:
-    first = [step for step in steps[:FIRST_STEPS] if step.title != LIKELY_TITLE]
-    files = {path for step in first for path in step.files_to_modify}
-    chances = [file.score for file in change.files if file.path in files]
-    is_named = any(file.path in files for file in change.of("definition"))
-    return estimate_readiness(chances, is_named=is_named, is_weak=change.best.is_weak)
 
 
 def _scope(plan: Plan, base: PlanDraft, team: ProjectKnowledge) -> PlanScope:
@@ -177,14 +152,15 @@ FIRST_STEPS = 2
 LIKELY_TITLE = "Check possibly related files"
 """The title of a step whose files only search and history suggest; it does not count as a first step."""
 CHANGE, FIND_CAUSE = "Change", "Find and change the cause in"
-USES, TESTS, DOCUMENTS = "Check the uses in", "Update the tests in", "Update the documents:"
+TESTS, DOCUMENTS = "Update the tests in", "Update the documents:"
 LIKELY_CRITERION = "`git diff --stat HEAD` lists only files of this plan"
 
 
-def draft_steps(change: ChangeSet, imports: Imports, commands: Sequence[Command]) -> tuple[list[PlanStep], int]:
+def draft_steps(change: ChangeSet, commands: Sequence[Command]) -> tuple[list[PlanStep], int]:
     """Return all steps in an order in which they can be done, and the index from which they can wait.
 
-    Definitions come before their uses, then tests, then documents; those first that the task asks for by name.
+    The main files come first, a step for each folder, then tests, then documents; and before them those that the task
+    asks for by name.
     """
     steps: list[PlanStep] = []
     command = {command.kind: command.text for command in reversed(commands)}
@@ -212,18 +188,16 @@ def draft_steps(change: ChangeSet, imports: Imports, commands: Sequence[Command]
         add(TESTS, tests, (), test_checks, "high")
     if "docs" in change.roles:
         add(DOCUMENTS, docs, (), (), "low")
-    start, lint = len(steps), checks("lint", "types")
-    main = {file.path: file for file in certain("definition", "source")}
-    # Only what the task names is put in the order of its imports; of the rest, the surest comes first.
-    named = {path: imports.get(path, ()) for path, file in main.items() if file.part == "definition"}
-    passing = lint + (() if tests else test_checks)
+    start = len(steps)
+    passing = checks("lint", "types") + (() if tests else test_checks)
     # Only a stack trace surely marks a symptom; the words of a task are not read.
     verb = FIND_CAUSE if change.has_failure else CHANGE
-    for group in group_files(list(main), named):
-        add(verb, [main[path] for path in group.paths], [start + at for at in group.needs], passing, "high")
+    folders: dict[str, list[AffectedFile]] = {}
+    for file in certain("definition", "source"):
+        folders.setdefault(folder_of(file.path), []).append(file)
+    for files in folders.values():
+        add(verb, files, (), passing, "high")
     code = range(start, len(steps)) or range(start)
-    add(USES, change.of("reference"), code, lint)
-    code = range(start, len(steps)) or code
     if "test" not in change.roles:
         add(TESTS, tests, code, test_checks, "high")
     later = len(steps)  # all steps from here on can be deferred
@@ -271,43 +245,6 @@ def _new_step(
         checks=checks,
         evidence=tuple(proofs[:EVIDENCE_MAX]),
     )
-
-
-class FileGroup(NamedTuple):
-    """Files that are changed in one step. `needs` are the places, in the list, of the groups they import."""
-
-    paths: tuple[str, ...]
-    needs: tuple[int, ...]
-
-
-def group_files(paths: Sequence[str], imports: Imports) -> list[FileGroup]:
-    """Group files by folder; imported groups come first, and of a cycle the one that is named first comes last.
-
-    >>> groups = group_files(["web/app.py", "core/db.py", "core/sql.py"], {"web/app.py": {"core/db.py"}})
-    >>> [(group.paths, group.needs) for group in groups]
-    [(('core/db.py', 'core/sql.py'), ()), (('web/app.py',), (0,))]
-    """
-    members: dict[str, list[str]] = {}
-    for path in paths:
-        members.setdefault(folder_of(path), []).append(path)
-    groups: dict[str, FileGroup] = {}
-    pending: set[str] = set()
-
-    def add(folder: str) -> None:
-        pending.add(folder)
-        targets = {str(target) for path in members[folder] for target in imports.get(path, ())}
-        needs = [other for other in members if other != folder and not targets.isdisjoint(members[other])]
-        for other in needs:
-            if other not in pending:
-                add(other)
-        place = {name: at for at, name in enumerate(groups)}
-        waits = tuple(sorted(place[other] for other in needs if other in place))
-        groups[folder] = FileGroup(tuple(members[folder]), waits)
-
-    for folder in members:
-        if folder not in pending:
-            add(folder)
-    return list(groups.values())
 
 
 def folder_of(path: str) -> str:

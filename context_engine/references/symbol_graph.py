@@ -428,13 +428,6 @@ class SymbolGraph:
         line, column = file.position_of(start) if file is not None else (1, 1)
         return self._as_use_of(target, SymbolUse(path, start, start, line, column, "call", "exact"))
 
-    def is_import(self, path: str, line: int, column: int) -> bool:
-        """Whether a name at a place only imports what it means."""
-        file = self.parses.syntax(path)
-        start = offset_of(file.data, line, column) if file is not None else 0
-        node = file.node_at(start, start + 1) if file is not None else None
-        return file is not None and node is not None and file.import_around(node) is not None
-
     def definition_around(self, use: SymbolUse) -> SymbolDefinition | None:
         """Return the definition whose body contains a use."""
         outline, qualified = self.parses.outline(use.path)

@@ -145,23 +145,6 @@ class SymbolService(JointService):
         tests = tracer.tests() if direction == "impact" else ()
         return Trace(target, direction, shown, len(edges) > limit, notes, freshness, tracer.possible, tests)
 
-    def list_uses(self, path: str, name: str, line: int, *, files_max: int) -> list[tuple[str, int]] | None:
-        """List path and line of the sure and likely uses of a definition outside of itself and of imports, sorted.
-
-        None if more than `files_max` files contain the name, or the names of the language are not resolved. Raises:
-        NotIndexed.
-        """
-        graph = self._fresh_graph()
-        paths = graph.paths_with_word(name)
-        if len(paths) > files_max:
-            return None
-        with self._question(graph):
-            found = RenameUses(graph).find_definition_uses(path, name, line, paths)
-        if found is None:
-            return None
-        uses = [place for place, what in found.items() if what in ("exact", "likely", "shared")]
-        return sorted({(path, at) for path, at, column in uses if not graph.is_import(path, at, column)})
-
     @contextmanager
     def renames(self) -> Generator[RenameUses]:
         """Give what answers the questions of a rename about the files as they are now. Raises: NotIndexed."""

@@ -90,20 +90,6 @@ def test_a_word_with_capitals_does_not_mean_a_target_without(tmp_path: Path) -> 
         assert planned(engine, "Publish the pages with `github`").change.of("definition")
 
 
-def test_a_plan_leads_with_the_first_file_of_the_search(tmp_path: Path) -> None:
-    files = {
-        "zoo/hours.py": "def opening_hours(season):\n    # the opening hours of the zoo in a season\n    return 9\n",
-        "zoo/app.py": "def run(zoo):\n    return zoo\n",
-        **{f"zoo/part_{at}.py": f"def part_{at}(zoo):\n    return {at}\n" for at in range(12)},
-    }
-    with indexed(repository(tmp_path / "zoo", files), watch=False) as engine:
-        busy = [("zoo/app.py", 2.0), ("zoo/hours.py", 1.5), *((f"zoo/part_{at}.py", 1.2 - at / 20) for at in range(12))]
-        sources = PlanSources(engine, ProjectKnowledge(predict_changes=lambda _: busy))
-        made = draft_plan(PlanRequest("Let the opening hours of the zoo depend on the season"), sources)
-    assert made.plan.steps[0].files_to_modify[0] == "zoo/hours.py"
-    assert "zoo/part_5.py" in {file.path for file in made.change.files if not made.change.insists_on(file)}
-
-
 def test_a_member_that_the_task_names_with_its_owner_leads_whatever_has_more_of_the_words(tmp_path: Path) -> None:
     overload = "@overload\ndef Argument(default): ...\n\n\n"
     run = "def command(self, hidden, help):\n    # a hidden command is left out of the help text\n    return hidden or help\n"
@@ -116,9 +102,8 @@ def test_a_member_that_the_task_names_with_its_owner_leads_whatever_has_more_of_
     )
     first = made.plan.steps[0]
     assert first.files_to_modify[0] == "shell/params.py"
-    assert [(proof.kind, proof.symbol) for proof in first.evidence if proof.kind != "search"] == [
-        ("definition", "Argument")
-    ]
+    proofs = [proof for proof in first.evidence if proof.path == "shell/params.py" and proof.kind != "search"]
+    assert [(proof.kind, proof.symbol) for proof in proofs] == [("definition", "Argument")]
 
 
 def test_a_definition_with_a_common_name_counts_only_among_the_first_files_of_the_search(tmp_path: Path) -> None:
@@ -177,10 +162,10 @@ def test_nothing_is_connected_to(zoo: Engine, monkeypatch: pytest.MonkeyPatch) -
 # -- in which order ----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_defined_comes_before_what_uses_it_then_tests_then_documents(zoo: Engine) -> None:
+def test_what_is_defined_comes_before_its_tests_and_both_before_what_uses_it(zoo: Engine) -> None:
     made = planned(zoo, "rename `lock_gate` to `bolt`")
     place = {path: number for number, step in enumerate(made.plan.steps) for path in step.files}
-    assert place["zoo/cages.py"] < place["zoo/feeding.py"] < place["docs/keepers.md"] <= place["tests/test_cages.py"]
+    assert place["zoo/cages.py"] < place["tests/test_cages.py"] < place["zoo/feeding.py"]
     assert step_with(made, "zoo/feeding.py").depends_on == (step_with(made, "zoo/cages.py").uid,)
     assert step_with(made, "zoo/feeding.py") == step_with(made, "zoo/visits/guide.py")
     known: set[str] = set()
@@ -237,8 +222,8 @@ def test_only_what_has_to_be_done_is_in_a_plan_of_the_least(zoo: Engine) -> None
 
 def test_the_commands_of_the_repository_say_when_a_step_is_done(zoo: Engine) -> None:
     made = planned(zoo, "rename `lock_gate` to `bolt`")
-    assert step_with(made, "zoo/cages.py").checks == ("make lint", "make test")
-    assert step_with(made, "zoo/cages.py").acceptance_criteria == ("`make lint` passes", "`make test` passes")
+    assert step_with(made, "zoo/cages.py").checks == ("make lint",)
+    assert step_with(made, "tests/test_cages.py").acceptance_criteria == ("`make test` passes",)
     assert "make test (Makefile)" in made.plan.testing_strategy.unit
     assert all(step.acceptance_criteria for step in made.plan.steps)
 
@@ -287,8 +272,8 @@ def test_a_name_that_is_spelled_with_a_mark_behind_it_is_not_asked_about(tmp_pat
 
 
 @pytest.mark.parametrize("task", ["make it better", "please fix the code"])
-def test_a_task_of_words_without_meaning_is_asked_about(tmp_path: Path, task: str) -> None:
-    files = {"better.py": "def fix(code): return code\n", "b.py": "def better(code): return 2\n"}
+def test_a_task_of_words_that_are_everywhere_is_asked_about(tmp_path: Path, task: str) -> None:
+    files = {f"zoo/{name}.py": f"def {name}(code):\n    # make it better, fix the code\n" for name in "abcdef"}
     made = drafted(tmp_path / "vague", files, task)
     assert made.status == "needs_clarification"
     assert made.plan.questions

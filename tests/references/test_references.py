@@ -250,11 +250,6 @@ def test_callers_of_a_constructor_are_calls_of_its_class_of_super_and_of_heirs(p
     assert ("base.py", 11) in [(edge.path, edge.line) for edge in engine.symbols.trace("Base").edges]
 
 
-def test_uses_that_an_edit_names_are_not_imports(project: Open) -> None:
-    engine = project("Python: members")
-    assert engine.symbols.list_uses("base.py", "Pool", 9, files_max=10) == [("use.py", 5)]
-
-
 def test_an_answer_on_unused_definitions_says_what_is_left_out_and_how_many_are_uncertain(project: Open) -> None:
     engine = project("Definitions that nothing uses")
     notes = engine.symbols.trace("zoo", "unused").notes

@@ -308,13 +308,13 @@ def test_a_plan_id_without_a_draft_is_refused(shop: Engine) -> None:
 
 
 def test_a_reply_has_the_steps_what_is_open_and_what_to_do_next_and_load_plan_has_the_rest(shop: Engine) -> None:
-    text = create_plan.call(shop, {"task": "rename function price to cost"}, Call()).text
+    text = create_plan.call(shop, {"task": "rename function `price` to cost"}, Call()).text
     made = json.loads(text)
     assert set(made) == {"ok", "status", "plan_id", "version", "confidence", "steps", "next"}
     assert (made["ok"], made["status"], made["version"]) == (True, "ready", 1)
     assert made["steps"][0] == "1. Change price (shop/prices.py)"
     assert made["next"].startswith("start_step 1")
-    whole = create_plan.call(shop, {"task": "rename function price to cost", "detail": True}, Call()).text
+    whole = create_plan.call(shop, {"task": "rename function `price` to cost", "detail": True}, Call()).text
     assert 4 * len(text) < len(whole)
     asked = json.loads(create_plan.call(shop, {"task": "Let `prise` round up"}, Call()).text)
     assert (asked["status"], asked["questions"][0]["id"]) == ("needs_clarification", "q1")
