@@ -90,7 +90,10 @@ def compared(
 def measured(folder: Path, command: str, rounds: int, env: dict[str, str]) -> str:
     """The table of one repository."""
     bare = Bare(command, folder)
-    with tempfile.TemporaryDirectory() as cache, Wire(folder, env | {"CTX_CACHE_FOLDER": cache}) as wire:
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        Wire(folder, env | {"CTX_CACHE_FOLDER": cache}, ("--profile", "all,seeds")) as wire,
+    ):
         ready(wire)
         rows = [
             compared(

@@ -85,7 +85,7 @@ class Server:
         self.name = name
         self._command = [
             sys.executable, "-m", "context_engine", "serve", "--http", str(self.port), "--no-token", "--stateless",
-            "--root", str(root),
+            "--root", str(root), "--profile", "all,seeds",
         ]  # fmt: skip
         self._env = dict(env)
         self._process: subprocess.Popen[bytes] | None = None

@@ -237,7 +237,7 @@ def answers(root: Path, env: Mapping[str, str], issue: str) -> str:
     rows, chunks = [], 0
     for name in ("codebase_retrieval", "get_context_for_prompt"):
         ready(root, env).end()  # the index is on the disk, as on any day but the first
-        spoken = Spoken(ours(root), env)
+        spoken = Spoken((*ours(root), "--structured"), env)
         spoken.open()
         taken, began = [], 0.0
         for number in range(ANSWERS + 1):
@@ -271,7 +271,7 @@ def _succeed(spoken: Spoken, call: Mapping[str, Any]) -> None:
 
 def ready(root: Path, env: Mapping[str, str]) -> Spoken:
     """A server that has indexed everything."""
-    spoken = Spoken(ours(root), env)
+    spoken = Spoken((*ours(root), "--structured"), env)
     spoken.open()
     while status(spoken)["state"] != "ready":
         time.sleep(0.2)

@@ -25,7 +25,7 @@ LANGUAGES_NAMED = 4
 """A check of more languages shows their number."""
 TOOL_GROUPS = {
     "search_code": "Listed to an agent",
-    "find_symbol": "Symbols and history",
+    "explain": "Symbols and history",
     "read_file": "Reading",
     "safe_replace": "Editing",
     "add_memory": "Memories and prompts",

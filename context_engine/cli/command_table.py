@@ -87,7 +87,6 @@ QUERIES: Mapping[str, ToolCommand] = {
             "arguments": _argument(str, "{}", "Its arguments as JSON; - reads them from stdin."),
             "workspace": (WorkspaceName, ""),
         },
-        has_json=False,
     ),
 }
 """The commands that the daemon answers, too."""
@@ -124,7 +123,6 @@ PLANS: Mapping[str, ToolCommand] = {
         complete=PLAN,
         prepare=records.find_plan,
         show=views.show_markdown,
-        format="markdown",
     ),
     "progress": ToolCommand(
         tool="view_progress",
@@ -135,7 +133,6 @@ PLANS: Mapping[str, ToolCommand] = {
         complete=PLAN,
         prepare=records.find_progress,
         show=views.show_progress,
-        format="markdown",
     ),
     "history": ToolCommand(
         tool="view_history",
@@ -144,7 +141,6 @@ PLANS: Mapping[str, ToolCommand] = {
         complete=PLAN,
         prepare=records.find_plan,
         show=views.show_markdown,
-        format="markdown",
     ),
     "diff": ToolCommand(
         tool="compare_plan_versions",
@@ -152,7 +148,6 @@ PLANS: Mapping[str, ToolCommand] = {
         complete=PLAN,
         prepare=records.find_versions,
         show=views.show_markdown,
-        format="markdown",
     ),
 }
 MEMORIES: Mapping[str, ToolCommand] = {
@@ -184,8 +179,6 @@ MEMORIES: Mapping[str, ToolCommand] = {
         },
         complete={"category": shell_completion.complete_memory_categories},
         prepare=records.read_content,
-        show=views.show_saved_memory,
-        shows_json=True,
     ),
     "edit": ToolCommand(
         tool="update_memory",
@@ -199,16 +192,12 @@ MEMORIES: Mapping[str, ToolCommand] = {
             "still_true": "--revalidate",
         },
         prepare=records.find_edited,
-        show=views.show_saved_memory,
-        shows_json=True,
     ),
     "delete": ToolCommand(
         tool="delete_memory",
         words=("id",),
         own={"yes": (Yes, False)},
         prepare=records.confirm_deletion,
-        show=views.show_deleted_memory,
-        shows_json=True,
     ),
 }
 GROUPS = {"ctx": {**QUERIES, **RECORDS}, "ctx memory": MEMORIES, "ctx plan": PLANS}

@@ -239,11 +239,9 @@ def clients(case: DoctorContext) -> Iterator[CheckResult]:
 
 
 def hooks(case: DoctorContext) -> Iterator[CheckResult]:
-    """Report whether hooks may quote this project."""
-    if case.root is not None:
-        is_allowed = is_trusted(case.root)
-        found = "may quote this project" if is_allowed else "say nothing in this project, which you have not trusted"
-        yield ok("hooks", found, "" if is_allowed else "ctx setup --trust")
+    """Report that hooks may quote this project, if its user trusts it."""
+    if case.root is not None and is_trusted(case.root):
+        yield ok("hooks", "may quote this project")
 
 
 def _check_entry(state: ClientConfigState) -> CheckResult:

@@ -86,7 +86,7 @@ class CallCommand(ToolCommand):
     __slots__ = ()
 
     def run(self, place: QueryPlace, values: Values) -> int:
-        """Show the text of the reply, or the error as JSON; without a tool list all tools."""
+        """Show the reply, also if it is an error; without a tool list all tools."""
         name = values["tool"]
         if not name:
             for tool in tools.ALL:
@@ -97,10 +97,11 @@ class CallCommand(ToolCommand):
             text = sys.stdin.read() if values["arguments"] == STDIN else values["arguments"]
             arguments = _parse_arguments(text, name)
         except ContextEngineError as error:
-            place.screen.out.write(tools.failure(error).text)
+            text = tools.failure(error).text
+            place.screen.out.write(text if values["as_json"] else tools.format_reply(text))
             return FAILED
         with open_workspace(values["workspace"]) if values["workspace"] else place.open() as opened:
-            reply = build_dispatcher(opened).call(name, arguments, tools.Call()).reply
+            reply = build_dispatcher(opened, structured=values["as_json"]).call(name, arguments, tools.Call()).reply
         place.screen.out.write(reply.text)
         return FAILED if reply.is_error else 0
 

@@ -21,7 +21,7 @@ from context_engine.cli.tool_commands import Values
 from context_engine.cli.workspace_choice import open_engine, print_json
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.secrets import redact_file
-from context_engine.text import compact_json, drop_empty, ids_ending_with
+from context_engine.text import compact_json, drop_empty, ids_ending_with, join_first
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -262,12 +262,11 @@ def _confirm_decision(request: plans.ApprovalResult, action: str) -> bool:
     """Show the steps, files and risks that a decision is about, and ask for confirmation."""
     diffstat = request.diffstat
     paths = [file.path for file in diffstat.files]
-    more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
     screen = process_screen()
     screen.err.show((request.plan.goal, "bold"), f", version {request.plan.version}")
     for step in request.steps:
         screen.err.show(f"  {request.plan.steps.index(step) + 1}. {step.title}")
-    screen.err.show(f"  {diffstat.summary}: {', '.join(paths[:FILES_SHOWN])}{more}" if paths else "  no files")
+    screen.err.show(f"  {diffstat.summary}: {join_first(paths, FILES_SHOWN)}" if paths else "  no files")
     for risk in request.plan.risks:
         screen.err.show(("  risk", "yellow"), f" {risk.issue}")
     return screen.confirm(f"{action.replace('_', ' ').capitalize()}?")

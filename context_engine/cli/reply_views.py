@@ -11,9 +11,9 @@ from context_engine import plans, timestamps, tools
 from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.next_commands import name_commands
 from context_engine.cli.record_commands import resolve_plan
-from context_engine.cli.screens import Part, Screen, one_line
+from context_engine.cli.screens import Part, Screen
 from context_engine.cli.tool_commands import ShownReply, call_for_text, exit_code_of
-from context_engine.text import escape_controls, format_count, make_slugs, short_id
+from context_engine.text import escape_controls, make_slugs, short_id
 
 LINE_NUMBER_CHARS = 5
 """What Rich puts around the number of a line."""
@@ -38,22 +38,11 @@ def show_rows(shown: ShownReply) -> int:
         shown.screen.warn("note", f"{what}. {step}")
     rows = shown.row | {"root": str(shown.engine.root), "cache_folder": str(shown.engine.cache_folder)}
     shown.screen.out.show_rows(
-        (name.replace("_", " "), name_commands(_format_value(value))) for name, value in rows.items()
+        (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else name_commands(tools.format_value(value)))
+        for name, value in rows.items()
+        if value not in (0, "off")
     )
     return 0
-
-
-def _format_value(value: Any) -> str:
-    """Format a value of a reply on one line.
-
-    >>> _format_value({"python": 1_200, "go": 3}), _format_value(["a", "b"]), _format_value(7_000)
-    ('python 1,200, go 3', 'a, b', '7,000')
-    """
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_format_value(item)}" for name, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_format_value, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def show_markdown(shown: ShownReply) -> int:
@@ -211,8 +200,7 @@ def _show_list(shown: ShownReply, name: str, head: tuple[str, ...], cells: list[
 def show_created_plan(shown: ShownReply) -> int:
     """Show a plan that was just made, and the commands that go on from it."""
     row, screen = shown.row, shown.screen
-    arguments = {"plan_id": row["plan_id"], "format": "markdown"}
-    screen.out.show_markdown(call_for_text(shown.engine, "load_plan", arguments))
+    screen.out.show_markdown(call_for_text(shown.engine, "load_plan", {"plan_id": row["plan_id"]}))
     slug = plan_slugs(shown.engine)[row["plan_id"]]
     for warning in row.get("warnings", ()):
         screen.warn("warning", warning)
@@ -229,7 +217,7 @@ def show_progress(shown: ShownReply) -> int:
     before: dict[str, str] = {}
     try:
         while True:
-            row = json.loads(call_for_text(shown.engine, "view_progress", arguments))
+            row = json.loads(call_for_text(shown.engine, "view_progress", arguments, structured=True))
             steps = {f"step {step['step_number']}, {step['title']}": step["status"] for step in row["steps"]}
             moment = timestamps.format_timestamp(shown.engine.now())[11:19]
             for step in [step for step in steps if before and steps[step] != before.get(step)]:
@@ -242,25 +230,3 @@ def show_progress(shown: ShownReply) -> int:
     except KeyboardInterrupt:
         shown.screen.note("no longer watching; the plan goes on")
         return INTERRUPTED
-
-
-def show_saved_memory(shown: ShownReply) -> int:
-    """Show where a memory was written, and what is similar to it or was redacted in it."""
-    row, screen = shown.row, shown.screen
-    action = row.get("action") or f"changed {', '.join(row['changed']).replace('_', ' ') or 'nothing'}"
-    screen.out.show(f"{action}: ", (short_id(row["id"]), "bold cyan"), f"  {row['path']}")
-    for label, name in (("similar", "similar"), ("may contradict", "possible_conflicts")):
-        for other in row.get(name, ()):
-            why = f" ({other['why']})" if other.get("why") else ""
-            screen.warn(label, f"{short_id(other['id'])} {other['title']}{why}" if "id" in other else other["path"])
-    for warning in row.get("warnings", ()):
-        screen.warn("warning", warning)
-    if row.get("redactions"):
-        screen.note(f"{format_count(row['redactions'], 'secret')} redacted")
-    return 0
-
-
-def show_deleted_memory(shown: ShownReply) -> int:
-    """Show which file was deleted."""
-    shown.screen.out.write(f"deleted: {one_line(shown.row['deleted'])}")
-    return 0

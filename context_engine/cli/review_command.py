@@ -7,7 +7,7 @@ could not look at everything fails, too.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,17 +16,13 @@ from context_engine import review as reviews
 from context_engine.cli.command_runner import FINDINGS, INTERRUPTED
 from context_engine.cli.common_options import AsJson, Root
 from context_engine.cli.progress import run_with_progress
-from context_engine.cli.screens import Output, Screen, process_screen
+from context_engine.cli.screens import Screen, process_screen
 from context_engine.cli.tool_commands import split_lists
 from context_engine.cli.workspace_choice import open_engine, print_json
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 
-if TYPE_CHECKING:
-    from context_engine.model import Finding
-
 COLORS = ("bold red", "red", "yellow", "cyan")
 """By priority."""
-NAMED_MAX = 5
 DEFAULT_TARGET = "head"
 """All that is not committed yet."""
 
@@ -124,48 +120,17 @@ def select_change(rev: str | None, *, staged: bool, base: str, untracked: bool) 
 def _show(result: reviews.ReviewResult, screen: Screen) -> None:
     """Print the findings to stdout, the most urgent first, and notes about the review to stderr."""
     for number, finding in enumerate(result.findings):
+        head, *below = reviews.format_finding(finding)
+        priority, rest = head.split(" ", 1)
         if number:
             screen.out.write("")
-        _show_finding(finding, screen.out)
-    color = COLORS[min(finding.priority for finding in result.findings)] if result.findings else ""
-    headline = f"{result.headline}. " if result.findings else ""
-    screen.err.show((headline, color), result.overall_explanation)
-    factors = f" ({'; '.join(result.summary.factors)})" if result.summary.factors else ""
-    screen.note(f"risk {result.summary.risk} of 5{factors}")
-    coverage = result.coverage
-    for label, text in (
-        ("not looked at", _list_files([(file.path, file.reason) for file in coverage.files_skipped])),
-        ("reviewed in part", _list_files([(file.path, file.reason) for file in coverage.files_partly])),
-        ("analyzers", ", ".join(f"{run.name} {run.ms} ms" for run in coverage.analyzers if run.ran)),
-        ("did not run", ", ".join(f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran)),
-        ("filtered out", result.suppressed),
-    ):
-        if text:
-            screen.note(f"{label}: {text}")
-    for question in result.questions:
-        screen.note(f"question: {question}")
-    for warning in result.warnings:
-        screen.warn("warning", warning)
-    for reason in result.fail_reasons:
-        screen.err.show(("fails:", "red"), f" {reason}")
-
-
-def _show_finding(finding: Finding, out: Output) -> None:
-    """Print a header line `P1 path:lines  title`, then the line itself, why, and what to do."""
-    head = (reviews.PRIORITIES[finding.priority], COLORS[finding.priority])
-    out.show(head, " ", (finding.path, "bold"), ":", (str(finding.span), "green"), f"  {finding.title}")
-    if finding.quote.strip():
-        out.show((f"   {finding.span.first:>5} │", "dim"), f" {finding.quote.strip()}")
-    if finding.body and finding.body != finding.title:
-        out.show(f"   {' '.join(finding.body.split())}")
-    for place in finding.evidence:
-        out.show(("   see", "dim"), f" {place}")
-    if finding.suggestion:
-        out.show(("   do", "dim"), f"  {' '.join(finding.suggestion.description.split())}")
-    origin = f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f}"
-    out.show((f"   {origin} · {finding.id}", "dim"))
-
-
-def _list_files(files: list[tuple[str, str]]) -> str:
-    more = f" and {len(files) - NAMED_MAX} more" if len(files) > NAMED_MAX else ""
-    return ", ".join(f"{path} ({reason})" for path, reason in files[:NAMED_MAX]) + more
+        screen.out.show((priority, COLORS[finding.priority]), f" {rest}")
+        for line in below:
+            screen.out.show((line, "" if "│" in line else "dim"))
+    verdict, *notes = reviews.format_review(result)
+    screen.err.show((verdict, COLORS[min(finding.priority for finding in result.findings)] if result.findings else ""))
+    for note in notes:
+        if note.startswith(("warning: ", "fails: ")):
+            screen.warn(*note.split(": ", 1))
+        else:
+            screen.note(note)

@@ -396,13 +396,13 @@ def _show_all(*, as_json: bool) -> None:
         rows.append({"client": client.name, "title": client.title, "is_installed": is_here, "files": files})
         notes = [f"set up for {state.scope} in {state.path}" for state in states if state.entry]
         notes += [f"{state.path} cannot be read: {state.problem}" for state in states if state.problem]
-        default = f"found, not set up: ctx setup {client.name}" if is_here else "not found on this machine"
-        lines.append((client.name, f"{client.title}: {'; '.join(notes) or default}"))
+        notes += [f"found, not set up: ctx setup {client.name}"] if is_here and not notes else []
+        lines.append((client.name, f"{client.title}: {'; '.join(notes)}" if notes else ""))
     if as_json:
         print_json(rows)
         return
     screen = process_screen()
-    screen.out.show_rows(lines)
+    screen.out.show_rows([*lines, ("not found", ", ".join(name for name, text in lines if not text))])
     screen.note(
         "ctx setup CLIENT writes the entry, ctx setup --all that of every client found; "
         "--print shows it, --remove removes it, --project is for this project only"

@@ -35,6 +35,8 @@ Values = Mapping[str, Any]
 """The words and options of a command line, by the names of their parameters."""
 COLUMN_MAX = 44
 """Width of a column of places; a longer place pushes what follows it."""
+NOT_THERE = ("not found: ", "not read: ")
+"""The beginnings of a reply's last line that say what is missing."""
 _PLACE = re.compile(r"(?P<place> *[^\s:|]*:\d+(?:-\d+)?)(?: (?P<what>.*?))?(?P<code> \| .*)?")
 LISTS = ("results", "definitions", "steps", "plans", "memories")
 """The fields of replies that list what was found: if one is empty, nothing was."""
@@ -84,12 +86,12 @@ def show_reply(shown: ShownReply, *, in_columns: bool = False) -> int:
     width = min(COLUMN_MAX, max((len(row["place"]) for row in rows if row and in_columns), default=0))
     for line, row in zip_longest(shown.text.split("\n"), rows):
         if row is None:
-            out.write(line)
+            out.write(name_commands(line) if line.startswith(NOT_THERE) else line)
             continue
         path, _, span = row["place"].rpartition(":")
         gap = " " * max(1, width + 2 - len(row["place"]))
         out.show((path, "bold cyan"), ":", (span, "green"), f"{gap}{row['what'] or ''}", (row["code"] or "", "dim"))
-    return NOTHING_FOUND if shown.text.startswith("0 ") or end.startswith(("not found: ", "not read: ")) else 0
+    return NOTHING_FOUND if shown.text.startswith("0 ") or end.startswith(NOT_THERE) else 0
 
 
 def show_text(shown: ShownReply) -> int:
@@ -104,8 +106,8 @@ class ToolCommand:
     `words` are the parameters that are given without an option: `*query` takes all further words, and `?plan` may be
     left out. `options` has the other parameters, each with its option if that has another name. `own` are parameters
     of the command alone, which `prepare` reads: it returns the arguments that it adds or replaces. With `shows_json`
-    the reply is shown from its JSON, else from its text in this `format`. `nothing` completes the message of a command
-    that needs the index and was interrupted while it was built.
+    the reply is shown from its JSON, else from its text. `nothing` completes the message of a command that needs the
+    index and was interrupted while it was built.
     """
 
     tool: str
@@ -117,9 +119,7 @@ class ToolCommand:
     prepare: Callable[[Engine, Path, dict[str, Any]], Mapping[str, Any]] = lambda *_: {}
     show: Callable[[ShownReply], int] = show_text
     shows_json: bool = False
-    format: str = ""
     nothing: str = ""
-    has_json: bool = True
 
     def signature(self) -> dict[str, tuple[Any, Any]]:
         """Return (annotation, default) of each parameter of the command."""
@@ -143,7 +143,7 @@ class ToolCommand:
             names = option.split() or [f"--{name.replace('_', '-')}"]
             default = self.defaults.get(name, None if parameter.required else parameter.default)
             listed[name] = _build_option(parameter.kind, names, default, self.complete.get(name))
-        return listed | ({"as_json": (AsJson, False)} if self.has_json else {})
+        return listed | {"as_json": (AsJson, False)}
 
     def run(self, place: QueryPlace, values: Values) -> int:
         """Call the tool and show its reply; return the exit code. Raises: the error of the tool."""
@@ -156,10 +156,7 @@ class ToolCommand:
             if self.nothing and not self._ensure_index(place, engine, next(iter(arguments.values()), "")):
                 return INTERRUPTED
             arguments |= self.prepare(engine, place.folder, {**values, **arguments})
-            arguments = _drop_unset(arguments)
-            if self.format and not as_json:
-                arguments["format"] = self.format
-            text = call_for_text(engine, self.tool, arguments, structured=as_json or self.shows_json)
+            text = call_for_text(engine, self.tool, _drop_unset(arguments), structured=as_json or self.shows_json)
             if as_json:
                 place.screen.out.write(text)
                 return exit_code_of(json.loads(text))

@@ -87,12 +87,12 @@ def _is_placeholder(line: str) -> bool:
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-SHOWN_MAX = 10
+SHOWN_MAX = 5
 """More places than these cost more to read than a longer target costs to write."""
 PREVIEW_CHARS = 120
 TEXT_CHARS_MAX = 4_000
 """Text that has to be sent again is given in full up to here."""
-SENT_AGAIN = "Copy the target from details.fileText and write the replacement with the file's own indentation."
+SENT_AGAIN = "Copy the target from fileText and write the replacement with the file's own indentation."
 
 
 def no_match_error(
@@ -100,9 +100,11 @@ def no_match_error(
 ) -> NoMatch | FuzzyUnsafe:
     """Return the error that no place fits the target; a near one is shown."""
     places = find_nearest(content, edit.target)
+    if is_same := is_same_place(places):
+        places = places[:1]
     details: dict[str, Any] = {"nearest": [place.details for place in places]} if places else {}
     said = list(hints(content, edit.target, edit.replacement))
-    if said or not is_same_place(places):
+    if said or not is_same:
         where = f"; nearest to it: {', '.join(place.name for place in places)}" if places else ""
         details |= {"hints": said} if said else {}
         step = next(iter(said), "Read the file again and copy the target from it.")
@@ -217,7 +219,9 @@ def try_each(
 
 
 def _matches(content: FileContent, spots: Sequence[TextMatch]) -> dict[str, Any]:
-    return {"total": len(spots), "matches": [_match(content, spot) for spot in spots[:SHOWN_MAX]]}
+    """Return how many places there are, and the first lines that have one."""
+    by_line = {content.line_of(spot.start): spot for spot in reversed(spots)}
+    return {"total": len(spots), "matches": [_match(content, by_line[line]) for line in sorted(by_line)[:SHOWN_MAX]]}
 
 
 def _match(content: FileContent, spot: TextMatch) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from context_engine.text import LineSpan
 
 WHOLE_INDENTATION = "Quote the target with its full indentation, and write that of every new line."
 SAME_ENDING = "End target and replacement alike: both with a line break, or neither."
-WHOLE_TARGET = "Copy the target from details.fileText, blank lines and all, and send the edit again."
+WHOLE_TARGET = "Copy the target from fileText, blank lines and all, and send the edit again."
 
 
 # -- exactly there -------------------------------------------------------------------------------------------------

@@ -266,8 +266,7 @@ def _refuse(file: _ParsedFile, symbol: Symbol, why: str) -> NoReturn:
         first - 1,
         symbol.last - 1,
         f"{symbol.name}: {why}",
-        suggestion="Write the text as deep as details.fileText, with all it begins with;"
-        " or quote it as the target of an edit.",
+        suggestion="Write the text as deep as fileText, with all it begins with; or quote it as the target of an edit.",
     )
 
 

@@ -88,7 +88,7 @@ class PathExplainer:
         except AccessDenied as error:
             return PathExplanation(path, "excluded", "sensitive", error.message)
         except FileNotFound as error:
-            return PathExplanation(path, "missing", "", error.message, notes=(error.format_suggestion(str),))
+            return PathExplanation(path, "missing", notes=(error.format_suggestion(str),))
         except InvalidPath as error:
             return PathExplanation(path, "outside", "", error.message)
         rel = "" if rel == "." else rel

@@ -241,7 +241,7 @@ def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFi
 def _find_doubts(plan: Plan) -> Iterator[PlanFinding]:
     """Report what a plan lacks although it can be carried out."""
     if not plan.steps:
-        yield PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step.")
+        yield PlanFinding("NO_STEPS", "the plan has no steps", "Add some with refine_plan.")
     bare = tuple(number for number, step in enumerate(plan.steps, 1) if not step.acceptance_criteria)
     if bare:
         subject = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(map(str, bare[:BARE_SHOWN_MAX]))}"

@@ -13,7 +13,7 @@ from context_engine.lazy_exports import lazy_exports
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.review.finding import CATEGORIES, FAIL_ON, PRIORITIES, ReviewOptions, ReviewRequest
-    from context_engine.review.review_formats import render_review, review_to_json, shorten_review
+    from context_engine.review.review_formats import format_finding, format_review, render_review, review_to_json
     from context_engine.review.review_service import ReviewService, ReviewWorkspace
     from context_engine.review.review_store import ReviewSession
     from context_engine.review.second_pass import ContentCritique, MergedReview

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 import msgspec
 
-from context_engine.model import Finding, Skipped
+from context_engine.model import Finding
 from context_engine.review.finding import PRIORITIES, finding_to_json
-from context_engine.review.verdict import AnalyzerRun, ReviewResult
-from context_engine.text import escape_line, format_count
+from context_engine.review.verdict import ReviewResult
+from context_engine.text import escape_line, fence_for, join_first
 
 JSON_FILES_MAX = 200
-MARKDOWN_FILES_MAX = 20
+FILES_NAMED_MAX = 5
 """More skipped files than this are counted, not listed."""
 
 
@@ -33,7 +33,10 @@ def render_review(result: ReviewResult, format: str, *, version: str) -> str:  #
             return render_sarif(result, version=version)
         case "rdjson":
             return render_rdjson(result)
-    return render_markdown(result)
+    lines = [line for finding in result.findings for line in (*format_finding(finding), "")]
+    text = "\n".join([*lines, *format_review(result)])
+    fence = fence_for(text)
+    return f"# Review: {result.headline}\n\n{fence}\n{text}\n{fence}\n"
 
 
 def _dump(value: dict[str, Any]) -> str:
@@ -73,95 +76,43 @@ def review_to_json(result: ReviewResult) -> dict[str, Any]:
     }
 
 
-SHOWN = (
-    *("verdict", "should_fail", "fail_reasons", "questions", "findings_filtered", "partial", "second_pass", "warnings"),
-    *("files_skipped", "files_skipped_count", "files_partly"),
-)
+# -- text, for the terminal and for agents -----------------------------------------------------------------------------
 
 
-def shorten_review(review: Mapping[str, Any]) -> dict[str, Any]:
-    """Return of the JSON values of a review the verdict, what the caller has to decide, and what was not looked at."""
-    counts = {name: count for name, count in review["findings_filtered"].items() if count}
-    short = {**review, **review["coverage"], "findings_filtered": counts}
-    return {name: short[name] for name in SHOWN if short[name]}
+def format_finding(finding: Finding) -> Iterator[str]:
+    """Yield `P1 path:lines  title`, and below it the line, why, where else, what to do, and where it comes from."""
+    body = "" if finding.body == finding.title else finding.body
+    advice = f"do  {finding.suggestion.description}" if finding.suggestion else ""
+    origin = f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f}"
+    yield escape_line(f"{PRIORITIES[finding.priority]} {finding.path}:{finding.span}  {finding.title}")
+    if quote := finding.quote.strip():
+        yield escape_line(f"   {finding.span.first:>5} │ {quote}")
+    evidence = (f"see {place}" for place in finding.evidence)
+    for text in filter(None, (body, *evidence, advice, f"{origin} · {finding.id}")):
+        yield f"   {' '.join(text.split())}"
 
 
-# -- Markdown ----------------------------------------------------------------------------------------------------------
-
-
-def render_markdown(result: ReviewResult) -> str:
-    """Return the whole review as Markdown."""
-    factors = "; ".join(map(_inline, result.summary.factors))
-    risk = f"Risk {result.summary.risk} of 5" + (f" ({factors})" if factors else "")
-    blocks = [
-        f"# Review: {result.headline}",
-        f"{result.overall_explanation} {risk}.",
-        *map(_render_finding, result.findings),
-        *(["\n".join(("## Questions", *(f"- {_inline(text)}" for text in result.questions)))] * bool(result.questions)),
-        "\n".join(("## What was looked at", *_render_coverage(result))),
-    ]
-    if result.fail_reasons:
-        blocks.append("\n".join(("## Why this fails", *(f"- {_inline(reason)}" for reason in result.fail_reasons))))
-    return "\n\n".join(blocks) + "\n"
-
-
-def _render_finding(finding: Finding) -> str:
-    place = f"`{escape_line(finding.path)}:{finding.span}`"
-    source = f"{finding.category} · {finding.source} `{finding.rule}`"
-    lines = [
-        f"## {PRIORITIES[finding.priority]} {_inline(finding.title)}",
-        f"{place} · {source} · confidence {finding.confidence:.2f} · `{finding.id}`",
-        *_fence(finding.quote),
-    ]
-    if finding.body not in ("", finding.title):
-        lines.append(_inline(finding.body))
-    lines += [f"- {_inline(evidence)}" for evidence in finding.evidence]
-    if finding.suggestion:
-        lines.append(f"**Suggestion:** {_inline(finding.suggestion.description)}")
-        lines += _fence(finding.suggestion.replacement)
-    return "\n\n".join(lines)
-
-
-def _fence(code: str) -> list[str]:
-    """Return code in a fence that is longer than any fence in it."""
-    fence = "```"
-    while fence in code:
-        fence += "`"
-    return [f"{fence}\n{code}\n{fence}"] if code.strip() else []
-
-
-def _render_coverage(result: ReviewResult) -> Iterator[str]:
+def format_review(result: ReviewResult) -> Iterator[str]:
+    """Yield the verdict, the risk, and a line for everything that was not looked at, not shown, or is open."""
+    headline = f"{result.headline}. " if result.findings else ""
+    yield f"{headline}{result.overall_explanation}"
+    factors = f": {'; '.join(result.summary.factors)}" if result.summary.factors else ""
+    yield f"risk {result.summary.risk} of 5{factors}"
     coverage = result.coverage
-    yield f"- {coverage.files_reviewed} of {len(coverage.files)} files."
-    yield from _render_files("Not looked at", coverage.files_skipped)
-    yield from _render_files("Only in part", coverage.files_partly)
-    if coverage.analyzers:
-        yield f"- Analyzers: {', '.join(map(_render_run, coverage.analyzers))}."
+    idle = [f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran]
+    for label, texts in (
+        ("not looked at", [f"{file.path} ({file.reason})" for file in coverage.files_skipped]),
+        ("reviewed in part", [f"{file.path} ({file.reason})" for file in coverage.files_partly]),
+        ("did not run", idle),
+    ):
+        if texts:
+            yield f"{label}: {join_first(texts, FILES_NAMED_MAX)}"
     if result.suppressed:
-        yield f"- Findings that are not shown: {result.suppressed}."
+        yield f"filtered out: {result.suppressed}"
     if result.is_partial:
-        yield "- **Not complete**: the time was over before everything was looked at."
-    yield from (f"- Warning: {_inline(warning)}" for warning in result.warnings)
-
-
-def _render_files(label: str, files: Sequence[Skipped]) -> Iterator[str]:
-    if files:
-        named = [f"`{escape_line(file.path)}` ({_inline(file.reason)})" for file in files[:MARKDOWN_FILES_MAX]]
-        more = f" and {len(files) - MARKDOWN_FILES_MAX} more" if len(files) > MARKDOWN_FILES_MAX else ""
-        yield f"- {label}: {', '.join(named)}{more}."
-
-
-def _render_run(run: AnalyzerRun) -> str:
-    if not run.ran:
-        return f"{run.name} did not run ({_inline(run.why_not)})"
-    problem = f"; {_inline(run.why_not)}" if run.why_not else ""
-    return f"{run.name} ({format_count(run.findings, 'finding')}, {run.ms} ms{problem})"
-
-
-def _inline(text: str) -> str:
-    """Return a text as one paragraph that contains no Markdown block and no HTML."""
-    plain = " ".join(text.split()).replace("<", "&lt;")
-    return "\\" + plain if plain.startswith(("#", "-", ">", "*", "+")) else plain
+        yield "not complete: the time was over before everything was looked at"
+    for label, texts in (("question", result.questions), ("warning", result.warnings), ("fails", result.fail_reasons)):
+        yield from (escape_line(f"{label}: {text}") for text in texts)
 
 
 # -- SARIF -------------------------------------------------------------------------------------------------------------

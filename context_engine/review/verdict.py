@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from context_engine.model import Finding, Skipped
 from context_engine.review.checks import CHECKS
 from context_engine.review.finding import PRIORITIES, ReviewOptions
+from context_engine.text import format_count
 
 if TYPE_CHECKING:
     from context_engine.review.source_versions import ReviewedFile
@@ -173,16 +174,16 @@ def _find_factors(
     files: Sequence[ReviewedFile], kinds: set[str], lines: int, hotspots: Sequence[str]
 ) -> Iterator[tuple[int, str]]:
     if lines > SMALL_LINES:
-        yield 2 if lines > LARGE_LINES else 1, f"size: {lines:,} changed lines"
+        yield 2 if lines > LARGE_LINES else 1, f"{lines:,} changed lines"
     if len(files) > MANY_FILES:
-        yield 1, f"spread: {len(files)} files"
+        yield 1, f"{len(files)} files"
     if hotspots:
-        yield 1, f"heat: {', '.join(hotspots[:3])} are among the files that change most"
+        yield 1, f"often changed: {', '.join(hotspots[:3])}"
     paths = [file.path for file in files if not file.is_test]
     if risky := [name for name, pattern in RISKY_KINDS.items() if any(map(pattern.search, paths))]:
-        yield 1, f"kind: {', '.join(risky)}"
+        yield 1, f"about {', '.join(risky)}"
     if "code" in kinds and "tests" not in kinds:
-        yield 1, "tests: code changes and no test does"
+        yield 1, "code changed, no test changed"
 
 
 # -- verdict -----------------------------------------------------------------------------------------------------------
@@ -267,13 +268,14 @@ class ReviewResult:
     @property
     def overall_explanation(self) -> str:
         """One or two sentences: what was found, and what that means."""
-        reviewed = f"{self.coverage.files_reviewed} of {len(self.coverage.files)} files were looked at"
+        count, total = self.coverage.files_reviewed, len(self.coverage.files)
+        reviewed = f"{format_count(count, 'file')} reviewed" if count == total else f"{count} of {total} files reviewed"
         counts = Counter(PRIORITIES[finding.priority] for finding in self.findings)
         if counts:
             return f"{', '.join(f'{counts[name]} {name}' for name in PRIORITIES if counts[name])}; {reviewed}."
         if self.second_pass:
             return f"Neither the checks nor the second pass found anything; {reviewed}."
-        return f"The checks found nothing; {reviewed}. Checks see few logic errors: this says nothing of those."
+        return f"The checks found nothing; {reviewed}. They rarely catch logic errors."
 
 
 def make_result(

@@ -46,6 +46,7 @@ from context_engine.text import compact_json, format_count
 from context_engine.tools import (
     ASK_MANIFEST,
     Call,
+    Reader,
     Reply,
     Tool,
     call_tool,
@@ -146,6 +147,8 @@ class ToolDispatcher:
         self.metrics = metrics or Metrics()
         self.gain = gain or GainStore()
         self.selection = selection
+        documents: Reader = "documents" if "seeds" in selection.profiles else "agent"
+        self._reader: Reader = "program" if selection.structured else documents
         self.log = log
         self.chunks = chunks
         self.remote = remote
@@ -188,6 +191,7 @@ class ToolDispatcher:
 
     def call(self, name: str, arguments: Any, call: Call) -> CallResult:
         """Run one call to its end. Errors of the tool or its caller are in the result."""
+        call = replace(call, reader=call.reader or self._reader)
         with collect_redactions():
             started = self.clock()
             resolved = None
@@ -209,6 +213,8 @@ class ToolDispatcher:
                 self.log({"event": "bug", "tool": metric, "trace": trace})
                 bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
                 outcome = CallResult(tools.failure(bug), bug)
+            if outcome.error and call.is_brief:
+                outcome = outcome._replace(reply=Reply(tools.format_reply(outcome.reply.text), is_error=True))
             self._record_call(outcome, resolved, metric, (self.clock() - started) * 1_000, arguments, call)
             return outcome
 
@@ -251,7 +257,6 @@ class ToolDispatcher:
             listed=self._listed,
             disabled=self.forbidden,
             shown=self._shown(call.connection if engine.settings.session_memory else "", place),
-            structured=self.selection.structured,
         )
         return resolved.tool.call(engine, resolved.arguments, known)
 

@@ -187,9 +187,7 @@ def tool_result(outcome: CallResult, *, structured: bool = False) -> types.CallT
         raise MCPError(types.INVALID_PARAMS, _format_problem(error), error.as_dict())
     text, is_error = outcome.reply.text, outcome.reply.is_error
     content = tools.read_object(text) if structured else None
-    if content is None:
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
-    block = types.TextContent(type="text", text=SEE_STRUCTURED)
+    block = types.TextContent(type="text", text=text if content is None else SEE_STRUCTURED)
     return types.CallToolResult(content=[block], structured_content=content, is_error=is_error)
 
 
@@ -209,10 +207,13 @@ async def call_tool(
 
     `name` is the real name of the tool.
     """
-    work = partial(dispatcher.call, name or params.name, params.arguments)
+    name = name or params.name
+    work = partial(dispatcher.call, name, params.arguments)
+    has_view = _shows_apps(context) and name in tools.list_names() and tools.find(name).view  # which reads JSON
     structured = dispatcher.selection.structured and context.protocol_version >= STRUCTURED_SINCE
     try:
-        outcome = await threads.run(context, work, ask=create_asker(context, params, dispatcher.redact))
+        ask = create_asker(context, params, dispatcher.redact)
+        outcome = await threads.run(context, work, ask=ask, reader="documents" if has_view else "")
         return tool_result(outcome, structured=structured)
     except ClientInputRequired as question:
         return question.required

@@ -56,10 +56,12 @@ ALIASES: Mapping[str, str] = {
     "context_search": "search_memory",
     "tool_manifest": "list_tools",
     "get_file": "read_file",
+    **dict.fromkeys(("find_symbol", "trace"), "symbols"),
 }
-"""Name in the documents -> the tool: listed where a profile or `--tools` has that name, else only callable."""
-REPLACED = ("read_file", "read_fragment", "read_regions", "find_symbol", "trace")
-"""Tools that `read` and `symbols` replace: callable; `seeds` lists those that the documents name."""
+"""Name in the documents or in an earlier release -> the tool: listed where a profile or `--tools` has that name, else
+only callable."""
+REPLACED = ("read_file", "read_fragment", "read_regions")
+"""Tools that `read` replaces: callable, and listed by `seeds`."""
 
 _CURRENT_SEEDS = tuple(name for name in SEEDS if name not in ALIASES and name not in REPLACED)
 
@@ -77,7 +79,7 @@ KNOWN_NAMES = tuple(dict.fromkeys((*PROFILES["all"], *REPLACED, *ALIASES)))
 
 
 MULTI_PROJECT_TOOLS = frozenset(
-    ("search_code", "semantic_search", "search_text", "symbols", "find_symbol", "get_context", "search_memory")
+    ("search_code", "semantic_search", "search_text", "symbols", "get_context", "search_memory"),
 )
 """The tools that search several projects at once; calls of all others must name one."""
 EVERY_PROJECT = "*"

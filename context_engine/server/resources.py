@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from urllib.parse import quote, unquote
@@ -85,6 +86,7 @@ def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> types.Tex
     project = project_in_uri(uri)
     address = uri.rpartition(WHICH)[0] if WHICH in uri else uri
     if address == STATUS:
+        call = replace(call, reader="documents")
         outcome = dispatcher.call("index_status", {"project": project} if project else {}, call)
         if outcome.error:
             raise outcome.error

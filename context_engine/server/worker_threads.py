@@ -19,7 +19,7 @@ from mcp.server.context import ServerRequestContext
 from context_engine.model import Progress
 from context_engine.server.client_requests import Ask, ClientInputRequired
 from context_engine.server.shutdown import RunningCalls
-from context_engine.tools import Call, no_answer
+from context_engine.tools import Call, Reader, no_answer
 
 AT_ONCE = 8
 """Calls that run at once; further ones wait. Replies are quick; only indexing takes long, and it has its own lock."""
@@ -43,7 +43,12 @@ class WorkerThreads:
         self._pipe = os.urandom(SESSION_CHARS // 2).hex()  # the name of the session of a client over a pipe
 
     async def run(
-        self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = no_answer
+        self,
+        context: ServerRequestContext[Any],
+        work: Callable[[Call], Result],
+        *,
+        ask: Ask = no_answer,
+        reader: Reader = "",
     ) -> Result:
         """Return the result of `work`. Its call is canceled with the request, and its progress goes to the client.
 
@@ -59,6 +64,7 @@ class WorkerThreads:
             connection=session if is_own else "",
             client=client.client_info.name[:CLIENT_CHARS_MAX] if client else "",
             ask=ask,
+            reader=reader,
         )
 
         def run_tracked() -> Result:

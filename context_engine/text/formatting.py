@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from context_engine.errors import InvalidArgument
@@ -53,6 +53,26 @@ def escape_line(name: str) -> str:
     return name
 
 
+def fence_for(text: str) -> str:
+    """Return a Markdown code fence that the text cannot close.
+
+    >>> fence_for("x = 1"), fence_for("a ```` b")
+    ('```', '`````')
+    """
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
+def join_first(items: Sequence[str], most: int) -> str:
+    """Join the first items in one line and count the others.
+
+    >>> join_first(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    rest = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + rest
+
+
 def locate_lines(places: Iterable[tuple[str, int]]) -> Iterator[str]:
     """Yield `path:line` for places one below the other; where one has the path of the place before it, only `:line`.
 
@@ -82,7 +102,7 @@ NAME_CHARS_MAX = 100
 NEARNESS_MIN = 0.75
 """`coer` suggests `core`; at 0.6, the default of difflib, `worker` would suggest `looker`."""
 SHORT_NEARNESS_MIN = 0.66
-"""Of three letters one may differ."""
+"""Of three letters one may differ, but not the first: `pai` suggests `pay`, and `foo` does not suggest `roo`."""
 PART_CHARS_MIN = 4
 """A shorter word is in too many others by chance."""
 
@@ -141,7 +161,9 @@ def find_near_words(word: str, known: Iterable[str], count: int = 3) -> list[str
     wanted, folded = word.casefold(), {one.casefold(): one for one in known}
     if len(word) > NAME_CHARS_MAX:
         return []
-    near = difflib.get_close_matches(wanted, folded, count, NEARNESS_MIN if len(wanted) > 3 else SHORT_NEARNESS_MIN)
+    is_short = len(wanted) <= 3
+    alike = [one for one in folded if not is_short or one[:1] == wanted[:1]]
+    near = difflib.get_close_matches(wanted, alike, count, SHORT_NEARNESS_MIN if is_short else NEARNESS_MIN)
     near += [one for one in folded if len(wanted) >= PART_CHARS_MIN and wanted in one and one not in near]
     return [folded[one] for one in near[:count]]
 

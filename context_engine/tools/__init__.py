@@ -1,6 +1,6 @@
 """The tools that an agent can call, and `call`, which runs one: parse, call the Engine, format the reply.
 
-    reply = call(engine, "find_symbol", {"name": "Engine.search"})
+    reply = call(engine, "symbols", {"name": "Engine.search"})
     print(reply.text)
 
 Nothing here knows the protocol or opens files; `server` and `ctx call` both use `call`.
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from context_engine.tools.review_tools import parse_review_options
     from context_engine.tools.search_tools import find_best_line, search_code
     from context_engine.tools.structured_replies import read_object
-    from context_engine.tools.tool import Call, Reply, Tool, UserAnswer, UserQuestion, no_answer
+    from context_engine.tools.text_form import format_reply, format_value
+    from context_engine.tools.tool import Call, Reader, Reply, Tool, UserAnswer, UserQuestion, no_answer
 
     ALL: tuple[Tool, ...]
 
@@ -41,7 +42,6 @@ MODULES: Mapping[str, str] = {
     "get_context": "context_tools",
     "search_memory": "memory_tools",
     **dict.fromkeys(("list_tools", "call_tool"), "catalog_tools"),
-    **dict.fromkeys(("find_symbol", "trace"), "symbol_tools"),
     "explain": "index_tools",
     "history": "history_tools",
     **dict.fromkeys(("read_file", "read_fragment", "read_regions", "list_directory"), "read_tools"),

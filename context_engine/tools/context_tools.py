@@ -28,6 +28,7 @@ from context_engine.text import (
     drop_empty,
     escape_line,
     estimate_tokens,
+    fence_for,
     format_count,
     shorten_line,
 )
@@ -43,7 +44,6 @@ from context_engine.tools.arguments import (
 from context_engine.tools.reply import (
     Excludes,
     Includes,
-    fence_for,
     find_shown,
     list_shown,
     note_lines,
@@ -174,6 +174,8 @@ def enhance_prompt(
             best = check_rewrite(second.draft, made, mode, engine)
             warnings += best.warnings
             reply["enhanced_prompt"] = _shorten_prompt(best.text, prompt)
+    if call.is_brief:  # the prompt has what its sections and references list
+        reply = {name: reply[name] for name in ("enhanced_prompt", "rejected", "next") if name in reply}
     return Reply(compact_json(reply | drop_empty({"warnings": warnings})))
 
 

@@ -11,7 +11,16 @@ from context_engine.context import describe_mentions_at
 from context_engine.edit import AnyEdit, Fuzzy, LineEdit, Placement, content_of
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.secrets import redact_diff, redact_file
-from context_engine.text import LineSpan, compact_json, decode, drop_empty, escape_line, format_count, split_lines
+from context_engine.text import (
+    LineSpan,
+    compact_json,
+    decode,
+    drop_empty,
+    escape_line,
+    format_count,
+    join_first,
+    split_lines,
+)
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg, argument_error
 from context_engine.tools.edit_arguments import (
     ALIASES,
@@ -25,7 +34,7 @@ from context_engine.tools.edit_arguments import (
     build_edit,
     read_edit,
 )
-from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, add_text, clip_line, join_first, keep_fitting
+from context_engine.tools.reply import NOTE_CHARS, SHA_CHARS, add_text, clip_line, keep_fitting
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:

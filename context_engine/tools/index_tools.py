@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import CallError, Cancelled, NotConfirmed, StorageBusy
 from context_engine.model import TextQuery
-from context_engine.text import compact_json, dotted_name, drop_empty, escape_line, format_count
+from context_engine.text import compact_json, dotted_name, drop_empty, escape_line, format_count, join_first
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, TextArg
-from context_engine.tools.reply import join_first, pick_fields
+from context_engine.tools.reply import pick_fields
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 EXAMPLES_MAX = 20
 """Skipped or stale files that a reply lists as examples; the counts are always complete."""
+FOR_PROGRAMS, NOT_THERE = ("versions", "generation", "disk_bytes"), (0, "off")
+"""Facts about the index that an agent has no use for."""
 BUSY_PATIENCE_S = 600.0
 """How long a call waits for a running indexing; its client receives keep-alives meanwhile and may cancel."""
 
@@ -99,6 +101,8 @@ def index_status(
     Ask it when a search misses something.
     """
     row = status_row(engine.status())
+    if call.is_brief:
+        row = {name: value for name, value in row.items() if name not in FOR_PROGRAMS and value not in NOT_THERE}
     if engine.index.store_problem:
         row["next"] = engine.index.STORE_STEP
     if call.chunks:

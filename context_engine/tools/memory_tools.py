@@ -278,7 +278,9 @@ def _result_text(known: "KnowledgeEntry") -> str:
     status = f" · {known.status}" if known.status not in ("", "active") else ""
     project = f"{known.project}:" if known.project else ""
     scope = f" · for {escape_line(str(known.scope))}" if str(known.scope) else ""
-    return f"@@ {known.type} {project}{escape_line(known.place)} {known.date}{scope}{status}{title}\n{known.content}"
+    return (
+        f"@@ {known.type} {project}{escape_line(known.place)} {known.date[:10]}{scope}{status}{title}\n{known.content}"
+    )
 
 
 ROW_CHARS_MAX = 400

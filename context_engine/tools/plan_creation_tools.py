@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.context import ASSIST_MODES, SecondPassResult
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.model import QUESTION_CHARS_MAX, Filter
-from context_engine.plans import format_step, render_difference, render_plan, serialize_plan
+from context_engine.plans import format_step, serialize_plan
 from context_engine.text import compact_json, drop_empty
 from context_engine.tools.arguments import (
     ENDLESS,
@@ -22,10 +22,8 @@ from context_engine.tools.arguments import (
 )
 from context_engine.tools.context_tools import count_model_tokens
 from context_engine.tools.plan_tools import (
-    DETAIL,
     ROWS_SHOWN,
     PlanArgument,
-    PlanFormat,
     choose_next,
     describe_next,
     fit_plan,
@@ -65,8 +63,6 @@ def create_plan(
     save_tags: Annotated[tuple[str, ...], TextListArg("Its tags.")] = (),
     assist: Annotated[str, ChoiceArg("Who may improve it: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies of a draft.")] = True,
-    format: PlanFormat = "json",  # noqa: A002 - the word that callers know
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
     from context_engine.plans import PlanRequest, SaveOptions
@@ -94,17 +90,12 @@ def create_plan(
         budget = min(context_token_budget, engine.settings.result_chars_max // CHARS_PER_BRIEF_TOKEN)
         make_pass = partial(first.creation_pass, engine.plans.sources(), budget)
         made, improved = _improve(engine, call, first, make_pass, assist, accept)
-    if format == "markdown":
-        return _markdown_reply(made, improved, render_plan(made.plan))
     fields: dict[str, Any] = {}
     if made.is_accepted:
         fields = _plan_row(made.plan) | {"version": made.saved and made.saved.version.version}
         fields["next"] = choose_next(improved, assist, describe_next(made.plan, None))
-
-    def describe() -> Mapping[str, Any]:
-        return {"planning_context": _context_row(made)} if made.base else {}
-
-    return _write_reply(engine, made, improved, fields, describe, detail=detail)
+    details = {"planning_context": _context_row(made)} if made.base else {}
+    return _write_reply(engine, call, made, improved, fields, details)
 
 
 def _improve(
@@ -163,22 +154,15 @@ def _context_row(made: "PlanResult") -> dict[str, Any]:
 # -- both replies ------------------------------------------------------------------------------------------------------
 
 
-def _markdown_reply(made: "PlanResult", improved: SecondPassResult, *parts: str) -> Reply:
-    wrong = [f"rejected, nothing was kept: {error.message}" for error in made.checked.errors if not made.is_accepted]
-    warnings = [f"warning: {warning}" for warning in (*made.warnings, *improved.warnings)]
-    return Reply("\n\n".join([*wrong, *parts, *warnings]))
-
-
 def _write_reply(
     engine: "Engine",
+    call: Call,
     made: "PlanResult",
     improved: SecondPassResult,
     fields: Mapping[str, Any],
-    describe: "Callable[[], Mapping[str, Any]]",
-    *,
-    detail: bool,
+    details: Mapping[str, Any],
 ) -> Reply:
-    """Return what the caller needs to go on; with `detail` also the details, and the plan as far as it fits.
+    """Return what the caller needs to go on; for programs also the details, and the plan as far as it fits.
 
     A plan that was accepted and is in no file is in the reply as well.
     """
@@ -191,16 +175,16 @@ def _write_reply(
         "warnings": [*made.warnings, *improved.warnings],
     }
     reply = {"ok": made.is_accepted} | drop_empty(fit_rows(reply, chars_max, rows_max=ROWS_SHOWN))
-    if detail or (made.is_accepted and made.saved is None):
+    if not call.is_brief:
         saved: dict[str, Any] = {"saved": made.saved is not None}
         if made.saved:
             version = made.saved.version
             saved |= {"plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
             saved |= drop_empty({"unchanged": made.saved.unchanged or None})
-        model = count_model_tokens(improved)
-        meta = drop_empty({"assist_used": improved.used, "model": model})
-        reply |= {"validation": validation, **describe(), "meta": meta, "persistence": saved}
+        meta = drop_empty({"assist_used": improved.used, "model": count_model_tokens(improved)})
+        reply |= {"validation": validation, **details, "meta": meta, "persistence": saved}
         fit_rows(reply, (chars_max - NOTE_CHARS) // 2)
+    if not call.is_brief or (made.is_accepted and made.saved is None):
         reply |= fit_plan(made.plan, chars_max - NOTE_CHARS - reply_size(compact_json(reply)))
     return Reply(compact_json(reply))
 
@@ -227,8 +211,6 @@ def refine_plan(
     auto_save: Annotated[bool, BooleanArg("Keep it as the next version.")] = True,
     assist: Annotated[str, ChoiceArg("Who may take it further: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     strict: Annotated[bool, BooleanArg("Refuse dangling dependencies.")] = True,
-    format: PlanFormat = "json",  # noqa: A002 - the word that callers know
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
     improved = SecondPassResult("host" if draft is not None else "none")
@@ -249,17 +231,12 @@ def refine_plan(
     if draft is None and made.is_accepted and is_wanted:
         accept = partial(_accept_operations, engine, made, force_reopen=force_reopen, auto_save=auto_save)
         made, improved = _improve(engine, call, made, partial(made.refinement_pass, focus_steps), assist, accept)
-    if format == "markdown":
-        return _markdown_reply(made, improved, render_plan(made.plan), render_difference(made.found))
-
-    def describe() -> Mapping[str, Any]:
-        applied = [drop_empty(operation._asdict()) for operation in made.applied]
-        details: dict[str, Any] = {"applied_operations": applied, "diff": made.found.serialize()}
-        fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
-        return details | {"open_feedback": list(made.plan.open_feedback)}
-
+    applied = [drop_empty(operation._asdict()) for operation in made.applied]
+    details: dict[str, Any] = {"applied_operations": applied, "diff": made.found.serialize()}
+    fit_rows(details, engine.settings.result_chars_max // 4, rows_max=ROWS_SHOWN)
+    details["open_feedback"] = list(made.plan.open_feedback)
     fields = _revision_row(made) | {"next": _next_of_revision(made, improved, assist)}
-    return _write_reply(engine, made, improved, fields, describe, detail=detail)
+    return _write_reply(engine, call, made, improved, fields, details)
 
 
 def _accept_operations(

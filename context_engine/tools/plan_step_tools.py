@@ -33,14 +33,13 @@ from context_engine.tools.arguments import (
 from context_engine.tools.context_tools import count_model_tokens
 from context_engine.tools.edit_arguments import ContentArg, EditListArg, name_entry, name_field, read_typed
 from context_engine.tools.plan_tools import (
-    DETAIL,
     PLAN_ID,
     PROSE_CHARS_MAX,
     STEP,
     STEP_NUMBERS,
     UID,
+    Format,
     PlanArgument,
-    PlanFormat,
     approval_row,
     brief_progress,
     choose_next,
@@ -87,7 +86,6 @@ def request_approval(
     note: Annotated[str, TextArg("Why now.")] = "",
     expires_in_hours: Annotated[int | None, IntegerArg("Else never.", 1, APPROVAL_HOURS_MAX)] = None,
     ask_user: Annotated[bool, BooleanArg("Ask the user at once, where the client can.")] = True,
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Show the user a plan or steps to approve of."""
     steps = tuple(int(item) if item.isdecimal() and len(item) < 7 else item for item in step_numbers)
@@ -95,7 +93,7 @@ def request_approval(
     planned = request.diffstat
     decided = _ask_person(engine, call, request) if ask_user else None
     row = approval_row(decided.approval if decided else request.approval, request.plan) | {"changes": planned.summary}
-    if detail:
+    if not call.is_brief:
         rows = [drop_empty(file._asdict()) for file in planned.files[:FILES_SHOWN_MAX]]
         row |= {
             "affected_files": [file.path for file in planned.files],
@@ -170,6 +168,7 @@ def _status_row(decided: "ApprovalResult") -> dict[str, Any]:
 @tool(touches="records")
 def start_step(
     engine: "Engine",
+    call: Call,
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP, "step"] = 0,
     force: Annotated[bool, BooleanArg("Start it anyway; recorded.")] = False,
@@ -177,7 +176,6 @@ def start_step(
     step_uid: Annotated[str, UID] = "",
     include_packet: Annotated[bool, BooleanArg("With the code it is about.")] = True,
     actor: Annotated[str, ACTOR] = "",
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Start a step of a plan, before you edit files."""
     moved = engine.plans.steps.start(plan_id, which_step(step_number, step_uid), force=force, actor=actor)
@@ -190,12 +188,13 @@ def start_step(
         except ContextEngineError as error:  # the step is started all the same
             fields["warnings"] = [*moved.warnings, f"there is no packet: {error.message}"]
     fields["next"] = "Edit the files, then complete_step or fail_step; or send them to execute_plan with apply_changes."
-    return _step_reply(moved, fields, detail=detail, with_criteria=True)
+    return _step_reply(call, moved, fields, with_criteria=True)
 
 
 @tool(touches="records")
 def complete_step(
     engine: "Engine",
+    call: Call,
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP, "step"] = 0,
     notes: Annotated[str, TextArg("What was done.", 0, PROSE_CHARS_MAX)] = "",
@@ -210,24 +209,24 @@ def complete_step(
     files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
     auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
     actor: Annotated[str, ACTOR] = "",
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Complete a started step: its checks ran, and `criteria_met` must list its criteria; failing evidence fails it."""
     report = CompletionReport(notes, files_modified, evidence, criteria_met, auto_detect_files)
     step = which_step(step_number, step_uid)
     moved = engine.plans.steps.complete(plan_id, step, report, force=force, actor=actor)
     fields = {
-        "files_modified": list(moved.files) if detail and moved.files is not None else None,
+        "files_modified": None if call.is_brief or moved.files is None else list(moved.files),
         "unexpected_files": list(moved.unexpected_files),
         "missing_files": list(moved.missing_files),
         "unmet_criteria": list(moved.unmet_criteria),
     }
-    return _step_reply(moved, fields, detail=detail)
+    return _step_reply(call, moved, fields)
 
 
 @tool(touches="records")
 def fail_step(
     engine: "Engine",
+    call: Call,
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP, "step"] = 0,
     error: Annotated[str, TextArg("What went wrong.", 0, PROSE_CHARS_MAX)] = "",
@@ -238,7 +237,6 @@ def fail_step(
     step_uid: Annotated[str, UID] = "",
     skip_dependents: Annotated[bool, BooleanArg("And without all that waits for it.")] = False,
     actor: Annotated[str, ACTOR] = "",
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Fail a step, open it again or skip it; list what is blocked."""
     moved = engine.plans.steps.fail(
@@ -257,16 +255,16 @@ def fail_step(
         "skipped": moved.plan.list_numbers(moved.skipped),
         "retries_left": moved.state.retries_left,
     }
-    return _step_reply(moved, fields, detail=detail)
+    return _step_reply(call, moved, fields)
 
 
-def _step_reply(moved: "StepUpdate", more: Mapping[str, Any], *, detail: bool, with_criteria: bool = False) -> Reply:
-    """Return what became of a step, and what to do next; with `detail` all about it, and the progress of the plan."""
+def _step_reply(call: Call, moved: "StepUpdate", more: Mapping[str, Any], *, with_criteria: bool = False) -> Reply:
+    """Return what became of a step, and what to do next; for programs all about it, and the progress of the plan."""
     plan, step, execution = moved.plan, moved.step, moved.execution
     row: dict[str, Any] = {"step_number": plan.step_numbers()[step.uid], "status": moved.state.status}
-    if detail:
+    if not call.is_brief:
         row = execution.serialize(plan)["steps"][row["step_number"] - 1]
-    if detail or with_criteria:
+    if with_criteria or not call.is_brief:
         row |= {"title": step.title, "acceptance_criteria": list(step.acceptance_criteria), "checks": list(step.checks)}
     progress = brief_progress(plan, execution)
     fields = {
@@ -275,12 +273,10 @@ def _step_reply(moved: "StepUpdate", more: Mapping[str, Any], *, detail: bool, w
         "unlocked": plan.list_numbers(moved.unlocked),
         "warnings": list(moved.warnings),
         **{name: progress[name] for name in ("plan_status", "damage", "done", "next") if name in progress},
-        "progress": execution.serialize(plan, with_steps=False) if detail else None,
+        "progress": None if call.is_brief else execution.serialize(plan, with_steps=False),
         **more,
     }
-    return format_reply(
-        fields, ("unlocked", "unexpected_files", "missing_files", "blocked", "skipped") if detail else ()
-    )
+    return format_reply(fields, ("unlocked", "unexpected_files", "missing_files", "blocked", "skipped"))
 
 
 @tool(touches="nothing")
@@ -289,15 +285,15 @@ def view_progress(
     plan_id: Annotated[str, PLAN_ID],
     *,
     include_steps: Annotated[bool, BooleanArg("Every step, and all figures.")] = False,
-    format: PlanFormat = "json",  # noqa: A002 - the seed's word
+    format: Format = "",  # noqa: A002 - the name in other tools
 ) -> Reply:
     """Show how far a plan is: steps ready, running, blocked, next."""
     now = engine.plans.steps.read_state(plan_id)
-    if format == "markdown":
-        return cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max)
     if not include_steps:
         progress = brief_progress(now.plan, now.execution) | {"plan_status": now.status}
         return format_reply({"plan_id": now.plan.id, **progress})
+    if format == "text":
+        return cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max)
     fields = now.execution.serialize(now.plan)
     steps = fields.pop("steps")
     room = engine.settings.result_chars_max - reply_size(compact_json(fields))
@@ -433,7 +429,6 @@ def execute_plan(
     additional_context: Annotated[str, TextArg("For a model, if one is asked.", 0, 10_000)] = "",
     assist: Annotated[str, ChoiceArg("Who may write the changes: a model, you (host), nobody.", ASSIST_MODES)] = "auto",
     strict: Annotated[bool, BooleanArg("Refuse files that the step does not name.")] = False,
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
     state = _load_state(engine, plan, plan_id)
@@ -464,11 +459,11 @@ def execute_plan(
     warnings = [*state.warnings, *(done.warnings if done else ()), *improved.warnings]
     reply["packets"] = packet_rows(engine, state.plan, state.execution, steps)
     reply["plan_status"] = state.execution.status
-    if detail:
+    if not call.is_brief:
         reply["progress"] = state.execution.serialize(state.plan, with_steps=False)
     way_on = choose_next(improved, assist, describe_next(state.plan, state.execution))
     reply |= drop_empty({"next": way_on, "warnings": warnings})
-    if detail:
+    if not call.is_brief:
         reply["meta"] = drop_empty({"assist_used": improved.used, "model": count_model_tokens(improved)})
     return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
 

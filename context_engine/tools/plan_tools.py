@@ -35,7 +35,7 @@ from context_engine.tools.arguments import (
 )
 from context_engine.tools.reply import NOTE_CHARS, describe_empty_list, keep_fitting, reply_size, take_fitting_rows
 from context_engine.tools.structured_replies import TEXT, list_of, texts
-from context_engine.tools.tool import Reply, tool
+from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.context import SecondPassResult
@@ -51,11 +51,10 @@ UID = TextArg("Or its uid.", 0, 100)
 STEP = IntegerArg("Its number.", 1, ENDLESS)
 STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
 PLAN_ID = TextArg("Id or name.", 1)
-DETAIL = BooleanArg("The whole reply.")
 TAGS = TextListArg("Words to find it by.", most=20)
 EXPECTED_VERSION = IntegerArg("Refused unless this is the newest.", 0, 100_000)
 VERSION = IntegerArg("Its number.", 1, ENDLESS)
-PlanFormat = Annotated[str, ChoiceArg("Rendering.", ("json", "markdown"))]
+Format = Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,16 +276,15 @@ def load_plan(
     *,
     name: Annotated[str, TextArg("Its name.")] = "",
     include_execution: Annotated[bool, BooleanArg("With its progress.")] = True,
-    format: PlanFormat = "json",  # noqa: A002 - the seed's word
+    format: Format = "",  # noqa: A002 - the name in other tools
     from_step: Annotated[int, IntegerArg("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Read a plan with progress, approvals and file drift."""
     which = plan_id.strip() or name.strip()
     if not which:
         raise argument_error("plan_id", "is missing", "list_plans shows ids and names.")
     loaded = engine.plans.repository.load(which, version)
-    if format == "markdown":
+    if format == "text":
         text = render_plan(loaded.plan, loaded.execution if include_execution else None)
         return cut_lines(text, engine.settings.result_chars_max)
     drift = engine.plans.repository.drift(loaded.plan)
@@ -309,14 +307,6 @@ def load_plan(
         fields["execution"] = loaded.execution and loaded.execution.serialize(loaded.plan)
         if loaded.execution and reply_size(compact_json(fields["execution"])) > room // 3:
             fields["execution"] = loaded.execution.serialize(loaded.plan, with_steps=False)
-    if not detail:  # what the plan says is not repeated
-        repeated = {"name": loaded.plan.goal, "versions": [loaded.version.version]}
-        fields = {name: value for name, value in fields.items() if value != repeated.get(name)}
-        progress = fields.get("execution") or {}
-        for row in (progress, *progress.get("steps", ())):
-            for name in ("plan_id", "plan_version", "title", "uid"):
-                row.pop(name, None)
-        fields |= {name: drop_empty(fields[name]) for name in ("drift", "execution") if fields.get(name)}
     left = max(room - reply_size(compact_json(fields)), room // 2)
     fields = {"success": True, **fit_plan(loaded.plan, left, from_step=from_step), **fields}
     return format_reply(fields, kept=("execution",))
@@ -373,14 +363,14 @@ def view_history(
     until: Annotated[str, TextArg("Up to this moment.", 0, 40)] = "",
     include_plans: Annotated[bool, BooleanArg("With the whole plans.")] = False,
     include_events: Annotated[bool, BooleanArg("With what happened to its steps.")] = False,
-    format: PlanFormat = "json",  # noqa: A002 - the seed's word
+    format: Format = "",  # noqa: A002 - the name in other tools
 ) -> Reply:
     """List the versions of a plan and what changed."""
     repository, room = engine.plans.repository, engine.settings.result_chars_max
     versions, damaged = repository.history(plan_id)
     first, last = _parse_moment("since", since, 0.0), _parse_moment("until", until, float("inf"))
     chosen = [version for version in versions if first <= _parse_moment("", version.created_at, 0.0) <= last]
-    if format == "markdown":
+    if format == "text":
         return cut_lines("\n".join([render_history(chosen[:limit]), *(f"warning: {wrong}" for wrong in damaged)]), room)
     rows = [_version_row(version) for version in chosen[:limit]]
     if include_plans:
@@ -416,6 +406,7 @@ def _parse_moment(name: str, text: str, otherwise: float) -> float:
 @tool(touches="records")
 def rollback_plan(
     engine: "Engine",
+    call: Call,
     plan_id: Annotated[str, PLAN_ID],
     target_version: Annotated[int, IntegerArg("Which one.", 1, ENDLESS)],
     force: Annotated[bool, BooleanArg("While a step runs.")] = False,
@@ -423,7 +414,6 @@ def rollback_plan(
     reason: Annotated[str, TextArg("Why.")] = "",
     execution: Annotated[str, ChoiceArg("What becomes of progress.", PROGRESS_MODES)] = "reconcile",
     expected_version: Annotated[int | None, EXPECTED_VERSION] = None,
-    detail: Annotated[bool, DETAIL] = False,
 ) -> Reply:
     """Undo changes of a plan: an earlier version becomes the newest."""
     back = engine.plans.repository.rollback(
@@ -437,7 +427,7 @@ def rollback_plan(
         "reconciled": {"kept_completed": list(back.kept), "lost": list(back.lost), "reopened": list(back.reopened)},
     }
     room = engine.settings.result_chars_max - 2 * NOTE_CHARS
-    return format_reply(fields | (fit_plan(back.plan, room) if detail else {}))
+    return format_reply(fields | ({} if call.is_brief else fit_plan(back.plan, room)))
 
 
 @tool(touches="nothing")
@@ -447,12 +437,12 @@ def compare_plan_versions(
     from_version: Annotated[int, VERSION],
     to_version: Annotated[int, VERSION],
     *,
-    format: PlanFormat = "json",  # noqa: A002 - the word that callers know
+    format: Format = "",  # noqa: A002 - the name in other tools
 ) -> Reply:
     """Show what changed between two versions of a plan."""
     repository = engine.plans.repository
     found = compare_plans(repository.load(plan_id, from_version).plan, repository.load(plan_id, to_version).plan)
-    if format == "markdown":
+    if format == "text":
         return Reply(render_difference(found))
     fields = {"ok": True, "plan_id": found.after.id} | found.serialize()
     return Reply(compact_json(fit_rows(fields, engine.settings.result_chars_max)))

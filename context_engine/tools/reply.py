@@ -21,10 +21,12 @@ from context_engine.text import (
     escape_line,
     estimate_tokens,
     format_count,
+    join_first,
     score_lines,
     shorten_line,
 )
 from context_engine.tools.arguments import TextListArg
+from context_engine.tools.text_form import format_field
 from context_engine.tools.tool import Call, Reply
 
 NOTE_CHARS = 600
@@ -149,16 +151,12 @@ class Listing(NamedTuple):
 
 
 def note_lines(notes: Mapping[str, Any]) -> list[str]:
-    """Return a line for each note of a reply.
+    """Return the lines of the notes of a reply.
 
     >>> note_lines({"near_tags": ["go", "rust"], "next": "use one"})
     ['near tags: go, rust', 'next: use one']
     """
-    lines = []
-    for key, value in notes.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        lines.append(f"{key.replace('_', ' ')}: {escape_line(text)}")
-    return lines
+    return [line for name, value in notes.items() for line in format_field(name.replace("_", " "), value)]
 
 
 def describe_empty_list(by_status: Mapping[str, int], status: str, everything: str, none: str) -> str:
@@ -172,16 +170,6 @@ def describe_empty_list(by_status: Mapping[str, int], status: str, everything: s
         how = f"status {everything} shows them" if everything else "leave status out to see them"
         return f"There are {', '.join(others)}: {how}."
     return "Use other words, or none." if by_status else f"There are no {none}."
-
-
-def join_first(items: Sequence[str], most: int) -> str:
-    """Join the first items in one line and count the others.
-
-    >>> join_first(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    rest = f" and {len(items) - most:,} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + rest
 
 
 def pick_fields(source: Any, names: str) -> dict[str, Any]:
@@ -201,16 +189,6 @@ def join_headline(*parts: str) -> str:
 def name_unless_fresh(freshness: str) -> str:
     """Return what a headline says of the index: nothing if it has the last edits."""
     return "" if freshness == "fresh" else freshness
-
-
-def fence_for(text: str) -> str:
-    """Return a Markdown code fence that the text cannot close.
-
-    >>> fence_for("x = 1"), fence_for("a ```` b")
-    ('```', '`````')
-    """
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    return "`" * max(3, longest + 1)
 
 
 DEFINING_WORTH = 3.0

@@ -28,8 +28,16 @@ from context_engine.tools.arguments import (
     bind,
 )
 from context_engine.tools.edit_arguments import ContentArg
-from context_engine.tools.reply import add_rows, pick_fields, reply_size, take_fitting_rows
+from context_engine.tools.reply import (
+    NOTE_CHARS,
+    add_rows,
+    keep_fitting,
+    pick_fields,
+    reply_size,
+    take_fitting_rows,
+)
 from context_engine.tools.structured_replies import COUNT, DRAFT_FIELDS, NUMBER, TEXT, list_of
+from context_engine.tools.text_form import format_reply
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -48,10 +56,10 @@ OPTIONS = (
 OPTION_FIELDS = {"fail_on": TEXT, "max_findings": COUNT, "confidence_threshold": NUMBER, "time_budget_s": COUNT}
 OPTION_FIELDS |= dict.fromkeys(("categories", "exclude_patterns", "analyzers"), list_of(TEXT))
 
-Format = Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown", "sarif", "rdjson"))]
+Format = Annotated[str, ChoiceArg("Of the reply.", ("text", "json", "markdown", "sarif", "rdjson"))]
 Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
 SessionId = Annotated[str, TextArg("Its id.")]
-FURTHER = "review_changes with only this review_id: the rest"
+FURTHER = "review_changes with only this review_id lets you look again"
 WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, 55)]
 
 
@@ -74,7 +82,7 @@ def review_changes(
     analyzers: Annotated[tuple[str, ...], TextListArg("auto, none, or names such as ruff.")] = ("auto",),
     allow_ids: Annotated[tuple[str, ...], TextListArg("Ids of known findings.", most=1_000)] = (),
     time_budget_s: Annotated[int, IntegerArg("Seconds.", 1, 600)] = 30,
-    format: Format = "json",  # noqa: A002 - the name in the contract
+    format: Format = "",  # noqa: A002 - the name in the contract
     assist: Assist = "auto",
     findings: Annotated[Mapping[str, Any] | None, ObjectArg("Your own, by next.schema.", DRAFT_FIELDS)] = None,
     review_id: Annotated[str, TextArg("Of the review they belong to.", 0, ID_CHARS)] = "",
@@ -90,7 +98,7 @@ def review_changes(
             stored = engine.reviews.second_passes.load(review_id).result
             offer = engine.reviews.second_passes.offer("review_changes", review_id)
             added = _AddedReview(review_id, SecondPassResult(next=offer.next()))
-            return _review_reply(engine, "review_changes", stored, format, began, added, is_whole=True)
+            return _review_reply(engine, "review_changes", stored, format, began, added, with_brief=True)
         merged = engine.reviews.second_passes.merge_draft(
             review_id, findings, source="host", submission_id=submission_id
         )
@@ -103,7 +111,7 @@ def review_changes(
         raise InvalidArgument(f"file_contexts: the content of {wrong[0]!r} is not a text", suggestion=step)
     change = engine.reviews.read_diff(diff, contexts=file_contexts, base_ref=base_ref)
     result, added = _review(engine, call, change, options, assist)
-    return _review_reply(engine, "review_changes", result, format, began, added, is_whole=assist == "host")
+    return _review_reply(engine, "review_changes", result, format, began, added, with_brief=assist == "host")
 
 
 def _check_diff(diff: str) -> None:
@@ -144,7 +152,7 @@ def review_git_diff(
     context_lines: Annotated[int, IntegerArg("Around each hunk.", 0, 50)] = 3,
     include_untracked: Annotated[bool, BooleanArg("New files too.")] = False,
     options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.", OPTION_FIELDS)] = {},
-    format: Format = "json",  # noqa: A002 - the name in the contract
+    format: Format = "",  # noqa: A002 - the name in the contract
     assist: Assist = "auto",
 ) -> Reply:
     """Review what git says has changed: the stage, the work tree, a branch or a commit."""
@@ -161,8 +169,8 @@ def review_git_diff(
         "renames": [{"from": file.old_path, "to": file.path} for file in change.files if file.kind == "renamed"],
     }
     result, added = _review(engine, call, change, parsed_options, assist)
-    is_whole = assist == "host"
-    return _review_reply(engine, "review_git_diff", result, format, began, added, git_info, is_whole=is_whole)
+    with_brief = assist == "host"
+    return _review_reply(engine, "review_git_diff", result, format, began, added, git_info, with_brief=with_brief)
 
 
 # -- the review and its second pass -----------------------------------------------------------------------------------
@@ -208,35 +216,40 @@ def _review_reply(
     added: _AddedReview,
     git_info: Mapping[str, Any] | None = None,
     *,
-    is_whole: bool = False,
+    with_brief: bool = False,
 ) -> Reply:
-    """Return the reply of a review: its findings where the rest can be asked for, else all of it."""
-    from context_engine.review import render_review, review_to_json, shorten_review
+    """Return the reply of a review; `with_brief` it has the brief of a second pass, which else can be asked for."""
+    from context_engine.review import format_finding, format_review, render_review, review_to_json
 
-    if shape != "json":
+    if shape not in ("text", "json"):
         return Reply(render_review(result, shape, version=__version__))
     second_pass, merged = added.second_pass or SecondPassResult("host" if added.merged else "none"), added.merged
-    review = review_to_json(result)
-    review["warnings"] += [*second_pass.warnings, *(merged.warnings if merged else ())]
     rejected = merged.rejected[:20] if merged else ()
-    rows = [pick_fields(rejection, "place reason") for rejection in rejected]
+    warnings = [*second_pass.warnings, *(merged.warnings if merged else ())]
+    more: dict[str, Any] = {
+        "review_id": added.review_id,
+        "rejected": [pick_fields(rejection, "place reason") for rejection in rejected],
+        "next": second_pass.next if with_brief or not second_pass.next else FURTHER,
+    }
+    chars_max = engine.settings.result_chars_max
+    if shape == "text":
+        if more["next"] == FURTHER:
+            more |= {"review_id": "", "next": FURTHER.replace("this review_id", f"review_id {added.review_id}")}
+        rest = format_reply(compact_json(drop_empty(more | {"warnings": warnings})))
+        lines = [*format_review(result), *(line for one in result.findings for line in format_finding(one))]
+        return Reply("\n".join([*keep_fitting(lines, chars_max - NOTE_CHARS - reply_size(rest)), rest]).rstrip("\n"))
+    review = review_to_json(result)
+    review = drop_empty(review | {"warnings": [*review["warnings"], *warnings]})
     meta = {
         "tool": tool_name,
         "ms": round((time.perf_counter() - began) * 1_000),
         "assist_used": second_pass.used,
         "tokens": second_pass.tokens and second_pass.tokens._asdict(),
-        "stages_ms": {stage: round(ms, 1) for stage, ms in result.ms} if is_whole else None,
+        "stages_ms": {stage: round(ms, 1) for stage, ms in result.ms},
     }
-    further = second_pass.next if is_whole or not second_pass.next else FURTHER
-    more = drop_empty({"review_id": added.review_id, "rejected": rows, "next": further})
-    findings = review.pop("findings")
-    if added.review_id and not (is_whole or merged):
-        review, findings = shorten_review(review), [drop_empty(finding) for finding in findings]
-        git_info = {name: git_info[name] for name in ("target", "files_changed")} if git_info else None
-    else:
-        review, more = review if is_whole else drop_empty(review), more | {"meta": drop_empty(meta)}
-    room = engine.settings.result_chars_max - reply_size(compact_json([more, git_info]))
-    review = add_rows(review, "findings", findings, room, least=1)
+    more = drop_empty(more | {"meta": drop_empty(meta)})
+    room = chars_max - reply_size(compact_json([more, git_info]))
+    review = add_rows(review, "findings", review.pop("findings", ()), room, least=1)
     head: dict[str, Any] = {"git_info": git_info, "review": review} if git_info else review
     return Reply(compact_json({"ok": True} | head | more))
 

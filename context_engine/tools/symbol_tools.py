@@ -1,6 +1,5 @@
 """Tools that answer from the code graph: where a name is defined, who uses it, what a file defines and imports."""
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 LINE_CHARS_MAX = 160
 TESTS_SHOWN = 8
 """Test files named with an impact."""
-STEPS_MAX = 100
-"""Steps of `trace`, which takes no limit."""
 DIRECTIONS: "tuple[Direction, ...]" = (
     *("callers", "callees", "references", "implementations", "hierarchy"),
     *("imports", "importers", "impact", "unused"),
@@ -38,15 +35,24 @@ NOUNS = {"hierarchy": "relative", "impact": "affected definition", "unused": "un
 """The names of found rows, for directions that are not their plural."""
 RELATIONS = ("definition", *DIRECTIONS, "outline")
 OF_FILES = ("imports", "importers", "outline", "unused")
+FORWARD = ("callees", "imports")
+"""Directions in which the target of a step is new to the caller, not its source."""
 
 
-@tool(touches="nothing", always_load=True, instead="grep_codebase")
+@tool(
+    touches="nothing",
+    always_load=True,
+    instead="grep_codebase",
+    aliases={"find_symbol": {}, "trace": {"relation": "callers", "limit": 100}},
+)
 def symbols(
     engine: "Engine",
     call: Call,
     name: Annotated[str, TextArg("Name, Class.method or glob."), "symbol"] = "",
-    relation: Annotated[str, ChoiceArg("impact: all that a change affects, with tests.", RELATIONS)] = "definition",
-    path: Annotated[str, TextArg("Only this file or folder; needed for outline, imports, importers.")] = "",
+    relation: Annotated[
+        str, ChoiceArg("impact: all that a change affects, with tests.", RELATIONS), "direction"
+    ] = "definition",
+    path: Annotated[str, TextArg("Only this file or folder; needed for outline, imports, importers."), "outline"] = "",
     limit: Annotated[int, IntegerArg("Maximum rows.", 1, 200, clamp=True)] = 20,
     *,
     kind: Annotated[str, TextArg("function, class, method, ...")] = "",
@@ -84,44 +90,6 @@ def symbols(
         with_possible=possible,
     )
     return _list_steps(traced, with_possible=possible).write(chars_max, as_json=as_json)
-
-
-@tool(touches="nothing", instead="grep_codebase")
-def find_symbol(
-    engine: "Engine",
-    name: Annotated[str, TextArg("Name, qualified name, or glob such as *Handler.")] = "",
-    kind: Annotated[str, TextArg("function, class, method, ...")] = "",
-    path: Annotated[str, TextArg("Only in this file or folder.")] = "",
-    limit: Annotated[int, IntegerArg("Maximum definitions.", 1, 200)] = 20,
-    outline: Annotated[str, TextArg("A file: list its symbols, instead of name.")] = "",
-) -> Reply:
-    """Find where a function, class, method, type or variable is defined, by name, qualified name or glob.
-
-    Returns signature, lines and doc line; with outline, every symbol of one file.
-    """
-    if not (outline or name.strip()):
-        raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
-    if outline:
-        return symbols.run(engine, Call(), path=outline, relation="outline")
-    return symbols.run(engine, Call(), name, path=path, limit=limit, kind=kind)
-
-
-@tool(touches="nothing", instead="grep_codebase")
-def trace(
-    engine: "Engine",
-    symbol: Annotated[str, TextArg("Function, class or method, best qualified.")] = "",
-    path: Annotated[str, TextArg("A file, for its imports or importers.")] = "",
-    direction: Annotated[str, ChoiceArg("What to follow.", DIRECTIONS)] = "callers",
-    depth: Annotated[int, IntegerArg("Levels; default 1, for impact 3.", 0, 4)] = 0,
-    possible: Annotated[bool, BooleanArg("List uses that may mean something else, too.")] = False,
-) -> Reply:
-    """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
-
-    Names are resolved by imports and types. Each step has path:line and its source line; impact names the tests to run.
-    """
-    if bool(symbol.strip()) == bool(path.strip()):
-        raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
-    return symbols.run(engine, Call(), symbol, direction, path, STEPS_MAX, depth=depth, possible=possible)
 
 
 # -- definitions ------------------------------------------------------------------------------------------------------
@@ -164,11 +132,14 @@ def _definition_text(definition: "Definition") -> str:
 def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
     hidden = 0 if with_possible else traced.possible
     noun = NOUNS.get(traced.direction) or traced.direction.removesuffix("s")
+    direct = sum(edge.depth == 1 for edge in traced.edges)
     steps = [f"ask for one of the {noun}s above"] * traced.truncated
     steps += ["a search for the name lists uses whose receiver is unknown"] * bool(hidden)
     return Listing(
         head=join_headline(
-            "the first " * traced.truncated + format_count(len(traced.edges), noun), name_unless_fresh(traced.freshness)
+            "the first " * traced.truncated + format_count(len(traced.edges), noun),
+            f"{direct} direct" if direct < len(traced.edges) else "",
+            name_unless_fresh(traced.freshness),
         ),
         fields={"freshness": traced.freshness} | ({"truncated": True} if traced.truncated else {}),
         name="steps",
@@ -190,32 +161,42 @@ def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
 
 
 def _step_lines(traced: "Trace") -> Iterator[str]:
-    """Yield a line for each step; those of an impact with the size of each level before its first one."""
-    levels = Counter(edge.depth for edge in traced.edges)
-    level = 0
-    for edge, place in zip(traced.edges, locate_lines((edge.path, edge.line) for edge in traced.edges), strict=True):
-        text = _edge_text(edge, place, traced.direction)
-        if traced.direction == "impact" and edge.depth != level:
-            level = edge.depth
-            text = f"level {level}: {format_count(levels[level], 'definition')}\n{text}"
-        yield text
+    """Yield a line for each step, below the one that it leads on from."""
+    steps = list(_order_as_tree(traced))
+    places = locate_lines((edge.path, edge.line) for edge in steps)
+    return (_edge_text(edge, place, traced.direction) for edge, place in zip(steps, places, strict=True))
+
+
+def _order_as_tree(traced: "Trace") -> "Iterator[Edge]":
+    """Yield the steps of the first level, each before those of the next level that lead on from it."""
+    is_forward = traced.direction in FORWARD
+    below: dict[str, list[Edge]] = {}
+    for edge in traced.edges:
+        near = edge.source_at if is_forward else edge.target_at
+        below.setdefault(near if edge.depth > 1 else "", []).append(edge)
+
+    def walk(place: str) -> "Iterator[Edge]":
+        for edge in below.pop(place, ()):
+            yield edge
+            if far := edge.target_at if is_forward else edge.source_at:
+                yield from walk(far)
+
+    yield from walk("")
+    yield from (edge for rest in below.values() for edge in rest)
 
 
 def _edge_text(edge: "Edge", place: str, direction: str) -> str:
-    """Format a step at a place; on the first level the caller knows one of its ends."""
-    indent = "  " if direction == "impact" else "  " * (edge.depth - 1)
-    ends = f"{edge.source} -> {edge.target}"
+    """Format a step at a place, indented by its level: the caller knows the end that it leads on from."""
+    ends = edge.target if direction in FORWARD else edge.source
     if edge.kind == "base":
         ends = f"{edge.source}, which {edge.target} overrides"
     elif direction == "impact" and edge.kind == "definition":
         ends = f"{edge.source}, which overrides or extends {edge.target}"
-    elif edge.depth == 1:
-        ends = edge.target if direction in ("callees", "imports") else edge.source
     ends += f" via {edge.via}" if edge.via else ""
     ends += f" ({edge.origin or edge.certainty})" if edge.origin or edge.certainty != "exact" else ""
     ends += f", {edge.uses} uses" if edge.uses > 1 else ""
     what = "" if ends == edge.path else f" {ends}"
-    return f"{indent}{place}{what} | {clip_line(edge.evidence.strip(), LINE_CHARS_MAX)}"
+    return f"{'  ' * (edge.depth - 1)}{place}{what} | {clip_line(edge.evidence.strip(), LINE_CHARS_MAX)}"
 
 
 # -- the outline of a file --------------------------------------------------------------------------------------------

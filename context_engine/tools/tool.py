@@ -1,8 +1,8 @@
 """Define a tool: a function whose signature is its schema and whose docstring is its description for agents.
 
     @tool(touches="nothing")
-    def find_symbol(engine, name: Annotated[str, TextArg("Name, qualified name or glob.")], ...) -> Reply:
-        '''Find where a function, class or variable is defined...'''
+    def history(engine, target: Annotated[str, TextArg("A path, a symbol or a commit.")], ...) -> Reply:
+        '''Show the commits that changed a file...'''
 
 A tool that reports progress, can be canceled or asks the user takes a second argument, `call`. This module knows
 neither the catalog nor the protocol. Files with tools must not defer their annotations: they are read here.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from context_engine.context import ShownLines
 from context_engine.tools.arguments import REQUIRED, Parameter, TextArg, bind, schema_of
 from context_engine.tools.structured_replies import OTHER_TOOLS, OUTPUT_SCHEMAS, write_structured
+from context_engine.tools.text_form import format_reply
 
 if TYPE_CHECKING:
     from context_engine.search import ServedChunks
@@ -25,6 +26,9 @@ Touches = Literal["nothing", "index", "records", "files", "anything"]
 """What a call may change: nothing, the index (which can be rebuilt), memories and plans, the user's files, or whatever
 the called tool changes."""
 
+Reader = Literal["", "documents", "agent", "program"]
+"""The reader of a reply. An agent or a person gets text, with the facts to go on; a program one JSON object; a caller
+that knows the documents, and Python code, JSON where the documents show it."""
 CHOICE, COMMENT = "choice", "comment"
 """The fields of the form in which a client asks its user."""
 
@@ -101,7 +105,7 @@ class Call:
     open. Some clients answer by repeating the call. The tool then runs again from the start, so the code before a
     question must be idempotent, and the question must have the same words.
 
-    `structured` asks for the reply as one JSON object, as `Tool.output_schema` describes it.
+    For a program the reply is one JSON object, as `Tool.output_schema` describes it.
     """
 
     progress: Callable[[Any], None] | None = None
@@ -115,7 +119,17 @@ class Call:
     client: str = ""
     shown: ShownLines = field(default_factory=ShownLines)
     ask: Callable[[UserQuestion], UserAnswer | None] = no_answer
-    structured: bool = False
+    reader: Reader = ""
+
+    @property
+    def structured(self) -> bool:
+        """Whether the reply is for a program."""
+        return self.reader == "program"
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the reply has the facts to go on, and not all that is known."""
+        return self.reader == "agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +216,15 @@ class Tool:
     def call(self, engine: Any, arguments: Any, call: Call) -> Reply:
         """Bind the arguments and run. Raises: the errors of the Engine, and InvalidArgument."""
         values = bind(self.parameters, arguments)
-        if call.structured and "format" in values:
-            values["format"] = "json"
+        if "format" in values and (call.structured or values["format"] == ""):
+            values["format"] = "text" if call.is_brief else "json"
         context = (engine, call) if self.takes_call else (engine,)
         reply = self.run(*context, **values)
-        return replace(reply, text=write_structured(reply.text)) if call.structured else reply
+        if call.structured:
+            return replace(reply, text=write_structured(reply.text))
+        if call.is_brief and values.get("format") != "json":
+            return replace(reply, text=format_reply(reply.text))
+        return reply
 
 
 def tool(

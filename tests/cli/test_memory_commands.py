@@ -78,13 +78,14 @@ def test_a_memory_is_written_down_listed_and_shown(root: Path, ctx: Run) -> None
 
 def test_what_is_similar_or_secret_is_told_beside(root: Path, ctx: Run) -> None:
     added(ctx, "decisions", MONEY)
-    code, out, err = ctx("memory", "add", "decisions", "Amounts are whole cents everywhere now.")
+    code, out, _ = ctx("memory", "add", "decisions", "Amounts are whole cents everywhere now.")
     assert code == 0
-    assert out.startswith("created: ")
-    assert "similar: " in err
-    assert MONEY in err
+    assert " · action created · " in out
+    assert "similar:" in out
+    assert MONEY in out
+    assert "`ctx memory edit` changes one" in out
     key = "ghp_" + "a1B2" * 9
-    assert "1 secret redacted" in ctx("memory", "add", "facts", f"The key is {key}.")[2]
+    assert " · redactions 1 · " in ctx("memory", "add", "facts", f"The key is {key}.")[1]
     assert "error: " in ctx("memory", "add", "nonsense", "x")[2]
 
 
@@ -94,7 +95,7 @@ def test_only_what_is_named_is_changed(root: Path, ctx: Run) -> None:
     assert "stale" in ctx("memory", "list")[1]
     assert ctx("memory", "list", "--status", "active")[0] == 1
     code, out, _ = ctx("memory", "edit", short_id(memory), "--revalidate")
-    assert (code, out.partition(":")[0]) == (0, "changed linked files")
+    assert (code, out.splitlines()[1:]) == (0, ["changed: linked_files"])
     assert ctx("memory", "list", "--status", "active")[0] == 0
     assert ctx("memory", "edit", memory, "--title", "Cents", "--category", "facts")[0] == 0
     assert files(root) == ["facts"]

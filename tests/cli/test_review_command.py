@@ -36,7 +36,7 @@ def test_findings_are_on_stdout_and_everything_about_the_review_on_stderr(root: 
     assert code == 0
     assert out.splitlines()[:2] == ["P2 src/a.py:9  Bare except", "       9 │ except:"]
     assert "builtin bare-except · correctness" in out
-    assert "1 of 1 files were looked at" in err
+    assert "1 file reviewed" in err
     assert "risk " in err
 
 

@@ -113,7 +113,8 @@ def test_a_folder_at_the_end_of_a_question_gets_a_note_and_stays_a_word(root: Pa
 def test_a_call_without_json_shows_the_arguments_of_its_tool(root: Path) -> None:
     result, _, code = ctx("call", "read_file", "a.py")
     assert code == 2
-    assert """`ctx call read_file '{"path": "..."}'`""" in json.loads(result.stdout)["error"]["suggestion"]
+    assert result.stdout.startswith("INVALID_ARGUMENT: ")
+    assert """next: Quote them for the shell: `ctx call read_file '{"path": "..."}'`""" in result.stdout
 
 
 def test_a_command_in_a_deleted_folder_says_so(root: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import planted
-from tests.e2e.wire import HERE, PATIENCE_S, Wire, told
+from tests.e2e.wire import DOCUMENTS, HERE, PATIENCE_S, Wire, told
 from tests.support import preloaded
 from tests.support.waiting import until
 
@@ -39,7 +39,7 @@ def folder(root: Path) -> Path:
 @pytest.fixture(scope="module")
 def wire(root: Path, folder: Path) -> Iterator[Wire]:
     """A server of the workspace that serves them, too."""
-    with Wire(root, options=["--profile", "all", "--chunks-dir", str(folder)]) as wire:
+    with Wire(root, options=[*DOCUMENTS, "--chunks-dir", str(folder)]) as wire:
         wire.shake_hands()
         until(lambda: told(wire, "index_status")["state"] == "ready")
         yield wire
@@ -142,7 +142,7 @@ def test_another_indexers_files_are_served_by_words_and_the_broken_one_is_left_o
     head = {"model": "BAAI/bge-small-en-v1.5", "dimensions": 2}
     (tmp_path / "code-symbols.json").write_text(json.dumps({"_metadata": head, "chunks": [chunk]}))
     (tmp_path / "code-data.json").write_text("{")
-    with Wire(root, env={"CTX_CHUNKS_DIR": str(tmp_path)}) as wire:
+    with Wire(root, env={"CTX_CHUNKS_DIR": str(tmp_path)}, options=DOCUMENTS) as wire:
         wire.shake_hands()
         reply = told(wire, "cortex_search", query="auth handler")
         assert [row["chunk"]["id"] for row in reply["results"]] == ["go-1"]

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from tests.e2e.conftest import FILES, planted
-from tests.e2e.wire import Wire, told
+from tests.e2e.wire import DOCUMENTS, Wire, told
 from tests.support.engines import open_engine
 from tests.support.serving import connected_to, serving
 
@@ -25,7 +25,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def wires(root: Path, own_places: None) -> Iterator[tuple[Wire, Wire]]:
     """Two agents, each with a server of his own, in one repository."""
-    with Wire(root) as one, Wire(root) as other:
+    with Wire(root, options=DOCUMENTS) as one, Wire(root, options=DOCUMENTS) as other:
         one.shake_hands()
         other.shake_hands()
         yield one, other
@@ -87,13 +87,13 @@ def test_two_servers_edit_one_file_at_once_and_no_edit_is_lost(wires: tuple[Wire
 
 def test_an_edit_is_undone_by_the_next_server_and_done_again(root: Path, own_places: None) -> None:
     before = (root / "web/cart.ts").read_bytes()
-    with Wire(root) as wire:
+    with Wire(root, options=DOCUMENTS) as wire:
         wire.shake_hands()
         wire.text("edit_file", path="web/cart.ts", edits=[{"symbol": "Cart", "insert_before": "// The cart.\n"}])
         wire.process.kill()
     after = (root / "web/cart.ts").read_bytes()
     assert after.startswith(b"// The cart.\n")
-    with Wire(root) as wire:
+    with Wire(root, options=DOCUMENTS) as wire:
         wire.shake_hands()
         assert "edited web/cart.ts" in wire.text("undo_edit", list=True)
         wire.text("undo_edit")

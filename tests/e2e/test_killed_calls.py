@@ -89,7 +89,7 @@ def calls_of(model: Model, kind: str, unique: int) -> tuple[str, dict[str, Any]]
 
 def caller(engine: Engine) -> Caller:
     """Calls the tools of an engine, without limits."""
-    return through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",))))
+    return through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds"))))
 
 
 WRITER = """

@@ -21,7 +21,7 @@ from context_engine import tools
 from context_engine.errors import ContextEngineError
 from context_engine.settings import list_settings
 from tests.e2e.conftest import planted
-from tests.e2e.wire import PATIENCE_S, Wire
+from tests.e2e.wire import DOCUMENTS, PATIENCE_S, Wire
 
 CALLS = int(os.environ.get("CTX_TEST_CALLS", "400"))
 AT_ONCE = 20
@@ -103,7 +103,7 @@ NOISE = st.one_of(
 
 @pytest.fixture(scope="module")
 def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
-    with Wire(planted(tmp_path_factory.mktemp("random") / "till")) as wire:
+    with Wire(planted(tmp_path_factory.mktemp("random") / "till"), options=DOCUMENTS) as wire:
         wire.shake_hands()
         yield wire
         assert wire.process.poll() is None

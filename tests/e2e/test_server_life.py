@@ -20,7 +20,7 @@ from context_engine.server.profiles import ToolSelection, list_tools
 from context_engine.server.shutdown import read_process
 from context_engine.server.stdio_session import LINE_BYTES_MAX
 from tests.e2e.conftest import planted
-from tests.e2e.wire import HERE, MODERN, Wire, told
+from tests.e2e.wire import DOCUMENTS, HERE, MODERN, Wire, told
 from tests.support import preloaded
 from tests.support.children import HANGS
 from tests.support.waiting import until
@@ -75,7 +75,7 @@ def test_the_older_era_opens_with_initialize(repository: Path) -> None:
         assert answer["serverInfo"]["version"] == __version__
         assert answer["instructions"].startswith("Finds code in this repository.")
         assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == LISTED
-        assert told(wire, "index_status")["root"] == repository.name
+        assert wire.text("index_status").startswith(f"{repository.name} · state ")
         assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == LISTED
         assert wire.end() == 0
 
@@ -89,7 +89,7 @@ def test_the_newer_era_opens_with_discover(repository: Path) -> None:
         assert first["ttlMs"] > 0
         assert [each["name"] for each in first["tools"]] == LISTED
         called = wire.ask_modern("tools/call", {"name": "index_status", "arguments": {}})["result"]
-        assert json.loads(called["content"][0]["text"])["root"] == repository.name
+        assert called["content"][0]["text"].startswith(f"{repository.name} · state ")
         assert wire.ask_modern("tools/list")["result"] == first
         assert wire.end() == 0
 
@@ -189,7 +189,7 @@ def test_the_process_ends_when_its_client_goes_away(
 
 @POSIX
 def test_the_watcher_ends_with_the_server(repository: Path) -> None:
-    with Wire(repository) as wire:
+    with Wire(repository, options=DOCUMENTS) as wire:
         wire.shake_hands()
         until(lambda: told(wire, "index_status")["watcher"] == "running")
         server = wire.process.pid
@@ -256,7 +256,7 @@ def test_no_process_of_ours_outlives_a_server_that_is_killed(tmp_path: Path) -> 
     root = planted(tmp_path / "large")
     for number in range(400):
         (root / f"more_{number}.py").write_text(f"def more_{number}(): ...\n" * 50)
-    with Wire(root, {"CTX_WORKERS": "2"}) as wire:
+    with Wire(root, {"CTX_WORKERS": "2"}, DOCUMENTS) as wire:
         wire.shake_hands()
         until(lambda: told(wire, "index_status")["state"] == "ready")
         workers = children_of(wire.process.pid)
@@ -309,7 +309,7 @@ def test_an_argument_of_ten_megabytes_is_refused_by_its_call_and_a_longer_line_i
         wire.shake_hands()
         result = wire.call("find_symbol", name="x" * 10_000_000)
         assert result["isError"]
-        assert json.loads(result["content"][0]["text"])["error"]["code"] == "INVALID_ARGUMENT"
+        assert result["content"][0]["text"].startswith("INVALID_ARGUMENT: ")
         wire.send_bytes(line("tools/call", 99, name="x" * LINE_BYTES_MAX)[:-1])
         refused = wire.next()
         assert (refused["id"], refused["error"]["code"]) == (None, -32600)

@@ -17,6 +17,8 @@ from tests.support import preloaded
 
 HERE = Path(__file__).resolve().parents[2]
 MODERN = "2026-07-28"
+DOCUMENTS = ("--profile", "all,seeds")
+"""Every tool is listed, and replies are those of the documents: JSON where these have it."""
 PATIENCE_S = 120.0
 """Costs nothing when all is well; a busy machine of two cores takes many seconds to import the protocol library."""
 

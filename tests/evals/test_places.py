@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.tools.reply import fence_for
+from context_engine.text import fence_for
 from evals.places import commits, score, shown, windows
 from evals.places.score import pay, score_places
 from evals.places.shown import Place, find_in_markdown, find_in_rows

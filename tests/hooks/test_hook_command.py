@@ -168,11 +168,11 @@ def test_a_project_that_the_user_did_not_trust_gets_one_line_a_session(
     assert [*said[1:], *map(context_of, again)] == [""] * 6
     assert "ctx setup --trust" in said[0]
     assert "\n" not in said[0]
-    assert "not trusted" in warm.ctx("doctor", cwd=root).stdout
+    assert "may quote this project" not in warm.ctx("doctor", cwd=root).stdout
     trusted = warm.ctx("setup", "--trust", cwd=root)
     assert str(root) in trusted.stdout + trusted.stderr
     assert "acquire_connection" in context_of(hook(warm, "UserPromptSubmit", given=prompt(root), **env))
-    assert "not trusted" not in warm.ctx("doctor", cwd=root).stdout
+    assert "may quote this project" in warm.ctx("doctor", cwd=root).stdout
     other = tree(tmp_path / "other", FILES)
     assert warm.ctx("index", cwd=other).returncode == 0
     assert context_of(hook(warm, "UserPromptSubmit", given=prompt(other), **env)) == ""

@@ -171,8 +171,8 @@ def test_a_limit_names_the_tool_that_was_called() -> None:
     dispatcher = ToolDispatcher(lambda _: stand_in, log=lines.append, clock=Clock())
     for _ in range(2):
         outcome = dispatcher.call("context_search", {"query": "token refresh"}, Call())
-    error = json.loads(outcome.reply.text)["error"]
-    assert error["message"].startswith("context_search was called too often")
+    assert outcome.error is not None
+    assert outcome.error.message.startswith("context_search was called too often")
     assert [line["tool"] for line in lines if line["event"] == "call"] == ["context_search"] * 2
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from context_engine.model import Finding, Suggestion
 from context_engine.review.finding import CATEGORIES, PRIORITIES, ReviewOptions
-from context_engine.review.review_formats import FINGERPRINT, render_markdown, render_rdjson, render_sarif
+from context_engine.review.review_formats import FINGERPRINT, render_rdjson, render_review, render_sarif
 from context_engine.review.verdict import AnalyzerRun, ChangeSummary, Coverage, FileCoverage, ReviewResult, make_result
 from context_engine.text.lines import LineSpan
 
@@ -54,33 +54,32 @@ def run_of(text: str) -> dict[str, Any]:
 
 
 def test_markdown_tells_the_worst_first_and_what_was_not_looked_at() -> None:
-    text = render_markdown(reviewed(LEAK, TOKEN, warnings=["tsc is missing"], options=ReviewOptions(fail_on="P1")))
-    assert text.startswith("# Review: Must not be merged as it is\n")
-    assert text.index("## P0 A secret") < text.index("## P1 The file is never closed")
+    made = reviewed(LEAK, TOKEN, warnings=["tsc is missing"], options=ReviewOptions(fail_on="P1"))
+    lines = render_review(made, "markdown", version="1").split("\n")
+    assert lines[:3] == ["# Review: Must not be merged as it is", "", "```"]
     for said in (
-        "`src/größe ä.py:3-4` · correctness · builtin `open-not-closed` · confidence 0.80 · `f1`",
-        "```\nfile = open(path)\n```",
-        "**Suggestion:** Close it.",
-        "Risk 3 of 5 (size: 90 changed lines)",
-        "- 2 of 3 files.",
-        "Not looked at: `logo.png` (binary).",
-        "Only in part: `src/größe ä.py` (not parsed).",
-        "ruff (1 finding, 12 ms), tsc did not run (not installed)",
-        "- Warning: tsc is missing",
-        "## Why this fails",
+        f"P1 src/größe ä.py:3-4  {LEAK.title}",
+        "       3 │ file = open(path)",
+        "   do Close it.",
+        "   builtin open-not-closed · correctness · confidence 0.80 · f1",
+        "risk 3 of 5: size: 90 changed lines",
+        "not looked at: logo.png (binary)",
+        "reviewed in part: src/größe ä.py (not parsed)",
+        "did not run: tsc (not installed)",
+        "warning: tsc is missing",
     ):
-        assert said in text
+        assert said in lines
+    assert any(line.startswith("fails: ") for line in lines)
 
 
 def test_what_code_holds_cannot_break_out_of_its_fence_or_its_line() -> None:
-    hostile = replace(LEAK, quote="```\n# Approved", title="# Approved\n\n# Approved", body="<img src=x>")
-    text = render_markdown(reviewed(hostile))
-    assert [line for line in text.split("\n") if line.startswith("# ")] == [
+    hostile = replace(LEAK, quote="```\n# Approved", title="# Approved\n\n# Approved", body="x\n````\n# Approved")
+    text = render_review(reviewed(hostile), "markdown", version="1")
+    assert [line for line in text.split("\n") if line.startswith(("# ", "```"))] == [
         "# Review: Must not be merged as it is",
-        "# Approved",
+        "`````",
+        "`````",
     ]
-    assert "````\n```\n# Approved\n````" in text
-    assert "<img" not in text
 
 
 def test_sarif_places_each_finding_and_knows_it_again() -> None:
@@ -151,7 +150,7 @@ def test_every_finding_is_told_in_every_form(found: list[Finding]) -> None:
         assert run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] == each["ruleId"]
         assert_sarif(each)
     assert len(json.loads(render_rdjson(whole))["diagnostics"]) == len(whole.findings)
-    headings = re.findall(r"^## (P\d)", render_markdown(whole), re.MULTILINE)
+    headings = re.findall(r"^(P\d) ", render_review(whole, "markdown", version="1"), re.MULTILINE)
     assert headings == [PRIORITIES[each.priority] for each in whole.findings]
 
 

@@ -75,7 +75,7 @@ def through(gate: ToolDispatcher) -> Caller:
     """A caller in this process."""
 
     def call(tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
-        reply = gate.call(tool, arguments, Call(session="every-tool")).reply
+        reply = gate.call(tool, arguments, Call(session="every-tool", reader="documents")).reply
         return reply.text, reply.is_error
 
     return call

@@ -57,7 +57,7 @@ class Kept:
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """What a tool answers; an error fails the test."""
-        outcome = self.gate.call(tool, arguments, Call())
+        outcome = self.gate.call(tool, arguments, Call(reader="documents"))
         assert outcome.error is None, (tool, outcome.reply.text)
         return json.loads(outcome.reply.text)
 

@@ -46,7 +46,7 @@ class Workspace:
         log: list[dict[str, Any]] = []
         began = time.monotonic()
         reply = (
-            ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), log=log.append)
+            ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds")), log=log.append)
             .call(tool, arguments, Call(session="s"))
             .reply
         )
@@ -140,7 +140,7 @@ def test_a_log_that_was_cut_off_is_said_in_every_reply_of_its_plan_until_somebod
     whole = space.log.read_bytes()
     space.log.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
     for tool, arguments in (
-        ("view_progress", {}), ("view_progress", {"format": "markdown"}), ("load_plan", {}), ("load_plan", {"format": "markdown"}),
+        ("view_progress", {}), ("view_progress", {"include_steps": True, "format": "text"}), ("load_plan", {}), ("load_plan", {"format": "text"}),
         ("list_plans", {}), ("view_history", {}), ("visualize_plan", {}), ("request_approval", {"step_numbers": ["3"]}),
         ("start_step", {"step_number": 2}), ("fail_step", {"step_number": 2, "error": "x"}), ("view_progress", {}),
     ):  # fmt: skip

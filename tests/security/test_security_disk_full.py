@@ -46,7 +46,7 @@ def gate(engine):
     lines = []
     def log(line):
         lines.append(line)
-    return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), log=log), lines
+    return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds")), log=log), lines
 
 told = {"replies": [], "bugs": [], "cli": []}
 READS = (

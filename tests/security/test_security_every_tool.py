@@ -149,7 +149,8 @@ def used(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     before = fingerprint(hostile.outside)
     with hostile.traps.armed() if hostile.traps else nullcontext(), open_engine(hostile.root) as engine:
         session = EveryTool(
-            through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))), hostile.extra
+            through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds")))),
+            hostile.extra,
         ).run()
     return Used(hostile, session, before)
 

@@ -22,7 +22,7 @@ class Session:
         self._gate = ToolDispatcher(single_engine(engine))
 
     def __call__(self, tool: str, session: str = "me", **arguments: Any) -> str:
-        return self._gate.call(tool, arguments, Call(session=session)).reply.text
+        return self._gate.call(tool, arguments, Call(session=session, reader="documents")).reply.text
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def race(engine: Engine, asked: Iterator[tuple[str, dict[str, Any]]]) -> tuple[C
     Returns how many were answered and refused by tool, and replies that show the outside, or a crash.
     """
     gate, racer = (
-        ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",))),
+        ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds"))),
         Call(session="racer"),
     )
     counts: Counter[str] = Counter()

@@ -102,7 +102,7 @@ def log(line):
         bugs.append(str(line))
 
 with open_engine(Path(sys.argv[1])) as engine:
-    call = through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), log=log))
+    call = through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds")), log=log))
 
     def jumping(tool, arguments):
         if chance:
@@ -116,7 +116,7 @@ with open_engine(Path(sys.argv[1])) as engine:
     session.call("add_memory", content="Orders belong to users.", category="facts")
     session.call("undo_edit", list=True)
 with open_engine(Path(sys.argv[1])) as engine:
-    call = through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), log=log))
+    call = through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds")), log=log))
     kept = EveryTool(jumping)
     listed = json.loads(kept.call("list_memories", status="all"))
     plans = json.loads(kept.call("list_plans"))

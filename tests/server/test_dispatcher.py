@@ -31,11 +31,15 @@ def gate(engine: StandIn, **seams: Any) -> tuple[ToolDispatcher, list[dict[str, 
 
 
 def code(outcome: Any) -> str:
-    return json.loads(outcome.reply.text)["error"]["code"]
+    return error(outcome)["code"]
 
 
 def error(outcome: Any) -> dict[str, Any]:
-    return json.loads(outcome.reply.text)["error"]
+    """The error of a call, whose text says at least what it is and what to do."""
+    row = outcome.error.as_dict()
+    assert outcome.reply.text.startswith(f"{row['code']}: ")
+    assert row["suggestion"] in outcome.reply.text
+    return row
 
 
 def test_a_call_leaves_one_line_with_tool_time_outcome_and_size() -> None:
@@ -60,7 +64,7 @@ def test_an_error_becomes_a_reply_and_is_counted_by_its_code() -> None:
     door, lines = gate(StandIn())
     outcome = door.call("read_file", {"path": "missing.py"}, Call())
     assert outcome.reply.is_error
-    assert json.loads(outcome.reply.text)["error"]["code"] == "FILE_NOT_FOUND"
+    assert code(outcome) == "FILE_NOT_FOUND"
     assert lines[0]["error"] == "FILE_NOT_FOUND"
     assert door.metrics.rows()["read_file"]["errors"] == {"FILE_NOT_FOUND": 1}
 
@@ -73,9 +77,8 @@ class Broken(StandIn):
 def test_a_bug_in_a_tool_is_told_as_ours_and_the_trace_goes_to_the_log() -> None:
     door, lines = gate(Broken())
     outcome = door.call("codebase_retrieval", {"query": "q"}, Call())
-    error = json.loads(outcome.reply.text)["error"]
-    assert error["code"] == "INTERNAL"
-    assert "ZeroDivisionError" in error["message"]
+    assert code(outcome) == "INTERNAL"
+    assert "ZeroDivisionError" in error(outcome)["message"]
     assert "Traceback" in lines[0]["trace"]
 
 
@@ -137,9 +140,9 @@ def test_call_tool_reaches_a_hidden_tool_and_is_counted_under_its_name(arguments
     direct = door.call("trace", {"symbol": "login"}, Call()).reply
     reached = door.call("call_tool", {"name": "trace", "arguments": arguments}, Call()).reply
     assert reached == direct
-    assert door.metrics.rows()["trace"]["calls"] == 2
+    assert door.metrics.rows()["symbols"]["calls"] == 2
     assert "call_tool" not in door.metrics.rows()
-    assert (lines[1]["tool"], lines[1]["via"]) == ("trace", "call_tool")
+    assert (lines[1]["tool"], lines[1]["via"]) == ("symbols", "call_tool")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +170,7 @@ def test_the_manifest_says_which_tools_are_hidden_and_which_are_switched_off() -
     lines = door.call("tool_manifest", {}, Call()).reply.text.split("\n")
     rows = {key: names.split(", ") for key, _, names in (line.partition(": ") for line in lines[1:])}
     assert "hidden: use call_tool for those" in lines[0]
-    assert "trace" in rows["hidden"]
+    assert "explain" in rows["hidden"]
     assert "symbols" in rows["listed"]
     assert "switched off by --exclude-tools: semantic_search" in lines
     writing = ", ".join(
@@ -223,9 +226,9 @@ def test_a_tool_that_is_called_too_often_is_refused_and_served_again_after_the_w
     clock = Clock()
     settings = Settings(rate_limits_per_minute="read_file=20", rate_burst_minutes=1)
     door, lines = gate(StandIn(settings=settings), clock=clock)
-    replies = [door.call("read_file", {"path": "src/auth.py"}, Call()).reply for _ in range(21)]
-    assert [reply.is_error for reply in replies] == [False] * 20 + [True]
-    refused = json.loads(replies[-1].text)["error"]
+    outcomes = [door.call("read_file", {"path": "src/auth.py"}, Call()) for _ in range(21)]
+    assert [outcome.reply.is_error for outcome in outcomes] == [False] * 20 + [True]
+    refused = error(outcomes[-1])
     assert (refused["code"], refused["retryable"]) == ("RATE_LIMITED", True)
     assert refused["message"].startswith("read_file was called too often")
     assert refused["details"] == {"tool": "read_file", "retry_after_s": 3, "per_minute": 20}
@@ -414,7 +417,7 @@ def holds(outcome: Any) -> None:
     assert outcome.reply.is_error == (outcome.error is not None)
     if outcome.error:
         assert outcome.error.code != "INTERNAL", text
-        assert set(json.loads(text)["error"]) == {"code", "message", "suggestion", "retryable", "details"}
+        assert text.startswith(f"{outcome.error.code}: "), text
 
 
 @given(st.sampled_from(NAMES).flatmap(lambda name: st.tuples(st.just(name), st.dictionaries(

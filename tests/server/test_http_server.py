@@ -185,13 +185,13 @@ def test_metrics_are_what_prometheus_reads() -> None:
         for family in families.values()
         for sample in family.samples
     }
-    assert samples["ctx_tool_calls_total", "find_symbol", None] == 1
+    assert samples["ctx_tool_calls_total", "symbols", None] == 1
     assert samples["ctx_tool_errors_total", "read_file", "FILE_NOT_FOUND"] == 1
     assert samples["ctx_tool_rate_limited_total", "read_file", None] == 0
     assert samples["ctx_tool_slow_total", "read_file", None] == 0
     assert families["ctx_tool_duration_seconds"].type == "summary"
-    assert samples["ctx_tool_duration_seconds_count", "find_symbol", None] == 1
-    assert 0 < samples["ctx_tool_duration_seconds", "find_symbol", "0.5"] < 10
+    assert samples["ctx_tool_duration_seconds_count", "symbols", None] == 1
+    assert 0 < samples["ctx_tool_duration_seconds", "symbols", "0.5"] < 10
     assert families["ctx_build_info"].samples[0].labels == {"version": __version__}
 
 

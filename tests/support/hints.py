@@ -21,7 +21,7 @@ from context_engine.tools.edit_arguments import EDIT_OPTIONS
 KNOWN = {*tools.list_names(), "repeat"}
 NOT_FOLLOWED: list[str] = []
 """What was wrong with hints since the last look."""
-_LINE = re.compile(r"^(?:next|suggestion): .*|^… .*", re.MULTILINE)
+_LINE = re.compile(r"^next: .*|^… .*", re.MULTILINE)
 _TOOL = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b|\brepeat\b|\b(?:read|symbols|explain|history|scout|trace)(?= with | of )")
 _VALUE = re.compile(r"""(?<!\.)\b([a-z]\w+)(?:: |=)(true|false|\d+\b|"[^"]*"|\[[^\]]*\])""")
 _NAMED = re.compile(
@@ -35,7 +35,7 @@ def find_hints(text: str) -> Iterator[str]:
     try:
         yield from _find_fields(json.loads(text))
     except ValueError:
-        yield from _LINE.findall(text)
+        yield from (line.removeprefix("next: ") for line in _LINE.findall(text))
 
 
 def _find_fields(value: Any) -> Iterator[str]:

@@ -121,7 +121,7 @@ def apply_changes(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> d
 def detailed(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call, and those that make its reply whole, as far as the tool has them."""
     names = {parameter.name for parameter in tool.parameters}
-    whole = {name: True for name in ("detail", "include_steps") if name in names}
+    whole = {"include_steps": True} if "include_steps" in names else {}
     return whole | dict(arguments)
 
 

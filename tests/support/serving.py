@@ -47,7 +47,7 @@ def serving(
 ) -> Generator[str]:
     """Serve every tool over an engine; the base address. `host` is what the server believes to be bound to."""
     found: Any = engine or StandIn()
-    gate = ToolDispatcher(lambda _: found, selection=ToolSelection(profiles=("all",)))
+    gate = ToolDispatcher(lambda _: found, selection=ToolSelection(profiles=("all", "seeds")))
     server = mcp_server.build_server(gate)
     guard = RequestGuard(AllowedHosts(host), token)
     application = http_server.create_application(server, gate, cast("Any", Open()), guard)

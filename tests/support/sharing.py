@@ -121,7 +121,7 @@ def worker(place: Place, *options: str, **variables: str) -> Generator[Worker]:
     env |= variables
     roots = [option for name in NAMES for option in ("--root", str(place.folder / name))]
     shared = ["--tokens", str(place.token_file.path), "--audit-log", str(place.folder / "audit.log"), "--stateless"]
-    command = [sys.executable, "-m", "context_engine", "serve", "--http", ":0", "--profile", "all"]
+    command = [sys.executable, "-m", "context_engine", "serve", "--http", ":0", "--profile", "all,seeds"]
     command += [*shared, *roots, *options]
     with preloaded.Popen(command, env=env, text=True, stdin=-3, stdout=-3, stderr=-1) as process:
         try:

@@ -69,7 +69,7 @@ def engine(root: Path) -> Iterator[Engine]:
 def sent(engine: Engine, name: str, /, **arguments: Any) -> Reply:
     """As a client gets it: refusals are replies."""
     return (
-        ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
+        ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds")))
         .call(name, arguments, Call())
         .reply
     )

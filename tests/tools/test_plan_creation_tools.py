@@ -148,12 +148,6 @@ def test_as_many_likely_files_are_looked_at_as_the_caller_wants(shop: Engine) ->
     assert set(few["files_next"]) <= set(more["files_considered"])
 
 
-def test_markdown_is_a_plan_that_people_read_without_its_json(shop: Engine) -> None:
-    shown = create_plan.call(shop, {"task": "Fix tax: it must round up", "format": "markdown"}, Call()).text
-    assert "shop/prices.py" in shown
-    assert '"steps"' not in shown
-
-
 def test_a_model_makes_a_plan_better_if_what_it_says_is_true(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     untrue, good = steps({"files_to_modify": ["shop/nowhere.py"]}), steps({"files_to_modify": ["shop/prices.py"]})
     circle = steps({"depends_on": [2]}, {"depends_on": [1]})
@@ -288,7 +282,8 @@ def test_a_draft_that_names_what_is_not_there_is_rejected_with_the_nearest_and_n
     made = plan(shop, task="Sell in cents", draft=draft)
     assert (made["ok"], made["status"], made["persistence"]) == (False, "draft_rejected", {"saved": False})
     assert "shop/prices.py" in json.dumps(made["validation"]["errors"])
-    assert "plan" not in json.loads(create_plan.call(shop, {"task": "Sell in cents", "draft": draft}, Call()).text)
+    shown = create_plan.call(shop, {"task": "Sell in cents", "draft": draft}, Call(reader="agent")).text
+    assert "plan:" not in shown
     assert not (shop.root / ".context-engine" / "plans").exists()
 
 
@@ -308,13 +303,11 @@ def test_a_plan_id_without_a_draft_is_refused(shop: Engine) -> None:
 
 
 def test_a_reply_has_the_steps_what_is_open_and_what_to_do_next_and_load_plan_has_the_rest(shop: Engine) -> None:
-    text = create_plan.call(shop, {"task": "rename function `price` to cost"}, Call()).text
-    made = json.loads(text)
-    assert set(made) == {"ok", "status", "plan_id", "version", "confidence", "steps", "next"}
-    assert (made["ok"], made["status"], made["version"]) == (True, "ready", 1)
-    assert made["steps"][0] == "1. Change price (shop/prices.py)"
-    assert made["next"].startswith("start_step 1")
-    whole = create_plan.call(shop, {"task": "rename function `price` to cost", "detail": True}, Call()).text
+    text = create_plan.call(shop, {"task": "rename function `price` to cost"}, Call(reader="agent")).text
+    head, title, first, *_, last = text.split("\n")
+    assert head.startswith("ready · plan_id plan_")
+    assert (title, first, last) == ("steps:", "- 1. Change price (shop/prices.py)", "next: start_step 1")
+    whole = create_plan.call(shop, {"task": "rename function `price` to cost"}, Call()).text
     assert 4 * len(text) < len(whole)
     asked = json.loads(create_plan.call(shop, {"task": "Let `prise` round up"}, Call()).text)
     assert (asked["status"], asked["questions"][0]["id"]) == ("needs_clarification", "q1")
@@ -345,7 +338,7 @@ def test_a_plan_of_very_many_files_still_fits_a_reply(tmp_path: Path) -> None:
     }
     root = repository(tmp_path / "many", files | {"core.py": "def greet_everybody(): return 1\n"})
     with indexed(root, watch=False, flush=False) as engine:
-        reply = create_plan.call(engine, {"task": "rename greet_everybody to hail", "detail": True}, Call())
+        reply = create_plan.call(engine, {"task": "rename greet_everybody to hail"}, Call())
         made = json.loads(reply.text)
         assert len(reply.text) <= engine.settings.result_chars_max
         assert (made["steps_shown"], made["next_step"]) == (1, 2)

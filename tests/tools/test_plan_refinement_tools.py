@@ -145,14 +145,10 @@ def test_a_file_that_is_not_there_is_rejected_and_nothing_kept(shop: Engine) -> 
     assert (found["ok"], found["status"], found["persistence"]) == (False, "draft_rejected", {"saved": False})
     assert "Did you mean shop/prices.py?" in found["validation"]["errors"][0]["suggestion"]
     assert on_disk(shop, plan_id) == before
-    shown = text(
-        refine_plan,
-        shop,
-        plan_id=plan_id,
-        format="markdown",
-        operations=[{"op": "set_files", "step": 1, "files_to_modify": ["no.py"]}],
-    )
-    assert shown.startswith("rejected, nothing was kept: step 1 changes no.py")
+    wrong = [{"op": "set_files", "step": 1, "files_to_modify": ["no.py"]}]
+    shown = refine_plan.call(shop, {"plan_id": plan_id, "operations": wrong}, Call(reader="agent")).text
+    assert shown.startswith("draft_rejected · ")
+    assert "step 1 changes no.py" in shown
 
 
 def test_a_draft_takes_the_place_of_a_plan_and_keeps_its_steps(shop: Engine) -> None:
@@ -202,7 +198,7 @@ def test_a_plan_with_open_feedback_is_called_ready_by_no_tool(shop: Engine) -> N
     asked: dict[str, Any] = {"plan_id": plan_id}
 
     def statuses() -> set[str]:
-        loaded = [told(load_plan, shop, **asked, detail=detail)["execution"]["status"] for detail in (True, False)]
+        loaded = [told(load_plan, shop, **asked)["execution"]["status"]]
         brief = [told(view_progress, shop, **asked, include_steps=False), told(execute_plan, shop, **asked)]
         listed = [row["status"] for row in told(list_plans, shop)["plans"] if row["id"] == plan_id]
         return {*loaded, *listed, *(row["plan_status"] for row in brief)}
@@ -214,10 +210,12 @@ def test_a_plan_with_open_feedback_is_called_ready_by_no_tool(shop: Engine) -> N
 
 def test_a_plan_is_read_without_empty_fields_that_no_document_promises_and_can_be_sent_back(shop: Engine) -> None:
     plan_id = kept(shop)
-    whole, brief = (told(load_plan, shop, plan_id=plan_id, detail=detail) for detail in (True, False))
-    assert without_empty(brief["plan"], PROMISED) == brief["plan"]
-    assert parse_plan(brief["plan"]).plan == shop.plans.repository.load(plan_id).plan
-    assert len(json.dumps(brief)) < len(json.dumps(whole)) - 300, "its progress repeats nothing"
+    loaded = told(load_plan, shop, plan_id=plan_id)
+    assert without_empty(loaded["plan"], PROMISED) == loaded["plan"]
+    assert parse_plan(loaded["plan"]).plan == shop.plans.repository.load(plan_id).plan
+    shown = load_plan.call(shop, {"plan_id": plan_id}, Call(reader="agent")).text
+    assert shown.startswith("# ")
+    assert len(shown) < len(json.dumps(loaded)) / 2, "an agent reads the same in half of it"
 
 
 def test_a_model_takes_up_what_is_left(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +316,7 @@ def test_two_versions_are_compared_field_by_field(shop: Engine) -> None:
     one, other = (comparable_value(shop.plans.repository.load(plan_id, version).plan) for version in (1, 2))
     plain = [json.loads(json.dumps(value)) for value in (one, other)]
     assert apply_changes(plain[0], changes) == plain[1]
-    shown = text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2, format="markdown")
+    shown = text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2, format="text")
     assert "| step 3: description | modified |  | with care |" in shown
 
 
@@ -329,11 +327,10 @@ def test_a_refinement_is_answered_with_what_was_done_and_what_is_open(shop: Engi
     plan_id = told(save_plan, shop, plan={"goal": "G", "steps": [{"title": "One"}, {"title": "Two"}]})["plan_id"]
     operations = [{"op": "move_step", "step": 1, "to": "end"}]
     asked = {"plan_id": plan_id, "operations": operations, "feedback": "also consider discounts"}
-    made = json.loads(text(refine_plan, shop, **asked))
-    assert (made["ok"], made["version"], made["open_feedback"]) == (True, 2, ["also consider discounts"])
-    assert (made["status"], made["applied"]) == ("needs_refinement", ["moved step 1 to 2"])
-    assert made["next"].startswith("open_feedback needs operations: refine_plan")
-    assert made.keys().isdisjoint({"plan", "diff", "validation"})
+    head, *rest = refine_plan.call(shop, asked, Call(reader="agent")).text.split("\n")
+    assert head == f"needs_refinement · plan_id {plan_id} · version 2"
+    assert rest[:2] == ["applied: moved step 1 to 2", "open_feedback: also consider discounts"]
+    assert rest[2].startswith("next: open_feedback needs operations: refine_plan")
 
 
 def test_replies_about_a_thousand_steps_fit(shop: Engine) -> None:
@@ -344,7 +341,7 @@ def test_replies_about_a_thousand_steps_fit(shop: Engine) -> None:
     plan_id = told(save_plan, shop, plan=big)["plan_id"]
     operations = [{"op": "update_step", "step": n, "description": "x" * 500} for n in range(1, 201)]
     most = shop.settings.result_chars_max
-    refined = text(refine_plan, shop, plan_id=plan_id, operations=operations, detail=True)
+    refined = text(refine_plan, shop, plan_id=plan_id, operations=operations)
     assert len(refined) <= most
     assert json.loads(refined)["diff"]["field_changes_left_out"] > 0
     assert len(text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2)) <= most

@@ -148,19 +148,19 @@ def test_a_plan_goes_from_start_to_end(here: Desks) -> None:
 def test_a_step_is_answered_with_what_became_of_it_and_what_to_do_next(here: Desks) -> None:
     saved(here)
 
-    def brief(tool: Tool, **arguments: object) -> dict[str, Any]:
-        return json.loads(here.run(tool, Call(), plan_id="Cents", **arguments).text)
+    def brief(tool: Tool, **arguments: object) -> list[str]:
+        return here.run(tool, Call(reader="agent"), plan_id="Cents", **arguments).text.split("\n")
 
-    started = brief(start_step, step_number=1, include_packet=False)
-    assert started.keys() <= {"ok", "plan_id", "step", "plan_status", "done", "next"}
-    assert started["step"]["status"] == "in_progress"
-    failed = brief(fail_step, step_number=1, error="it rains")
-    assert (failed["step"], failed["plan_status"]) == ({"step_number": 1, "status": "failed"}, "failed")
-    assert failed["next"].startswith("fail_step 1 with retry: true")
-    assert brief(fail_step, step_number=1, retry=True)["next"] == "start_step 1"
-    assert brief(view_progress)["next"] == "start_step 1"
-    assert brief(start_step, step_number=1, include_packet=False)["done"].startswith("0 of ")
-    assert brief(view_progress)["next"] == "complete_step or fail_step 1"
+    head, step, *_ = brief(start_step, step_number=1, include_packet=False)
+    assert head.endswith(" · plan_status executing · done 0 of 3")
+    assert step == "step:"
+    head, step, *_, last = brief(fail_step, step_number=1, error="it rains")
+    assert (step, " · plan_status failed" in head) == ("step: step_number 1, status failed", True)
+    assert last.startswith("next: fail_step 1 with retry: true")
+    assert brief(fail_step, step_number=1, retry=True)[-1] == "next: start_step 1"
+    assert brief(view_progress)[-1] == "next: start_step 1"
+    assert " · done 0 of " in brief(start_step, step_number=1, include_packet=False)[0]
+    assert brief(view_progress)[-1] == "next: complete_step or fail_step 1"
 
 
 def test_progress_has_the_names_of_the_contract_before_anything_has_started(here: Desks) -> None:
@@ -172,7 +172,7 @@ def test_progress_has_the_names_of_the_contract_before_anything_has_started(here
     }
     assert (progress["status"], progress["ready_steps"], progress["next"]) == ("ready", [1], 1)
     assert "steps" not in call(here, view_progress, plan_id="Cents", include_steps=False)
-    assert "Types" in here.run(view_progress, plan_id="Cents", format="markdown").text
+    assert "Types" in here.run(view_progress, plan_id="Cents", format="text", include_steps=True).text
 
 
 def test_history_tells_of_every_version_and_rollback_adds_one(here: Desks) -> None:
@@ -191,7 +191,7 @@ def test_history_tells_of_every_version_and_rollback_adds_one(here: Desks) -> No
     (newest,) = call(here, view_history, plan_id="Cents", limit=1, include_plans=True)["versions"]
     assert newest["plan"]["goal"] == "Money in cents"
     assert call(here, view_history, plan_id="Cents", until="2026-11-20")["versions"] == []
-    assert "no euros" in here.run(view_history, plan_id="Cents", format="markdown").text
+    assert "no euros" in here.run(view_history, plan_id="Cents", format="text").text
 
 
 def test_a_deleted_plan_says_where_it_lies(here: Desks) -> None:

@@ -441,7 +441,7 @@ def test_without_a_budget_a_reply_is_as_long_as_clients_take_whatever_the_script
     reply = text(engine, "read_file", path="script.txt")
     assert 0.94 * limit < reply_size(reply) <= limit
     as_json = tools.call(
-        engine, "read", {"items": ["script.txt"], "token_budget": 100_000}, tools.Call(structured=True)
+        engine, "read", {"items": ["script.txt"], "token_budget": 100_000}, tools.Call(reader="program")
     ).text
     assert 0.7 * limit < reply_size(as_json) <= limit
 

@@ -193,8 +193,8 @@ def test_the_manifest_says_what_each_tool_does_that_a_query_finds() -> None:
 @pytest.mark.parametrize(
     ("query", "tool"),
     [
-        ("where is a function defined", "find_symbol"), ("token_budget", "search_code"), ("confirm", "clear_index"),
-        ("impact of a change", "trace"), ("latencies", "index_status"), ("what a file imports", "symbols"),
+        ("where is a symbol defined", "symbols"), ("token_budget", "search_code"), ("confirm", "clear_index"),
+        ("impact of a change", "symbols"), ("latencies", "index_status"), ("what a file imports", "symbols"),
         ("files of a folder as a tree", "list_directory"), ("rebuild from scratch", "reindex_workspace"),
     ],
 )  # fmt: skip

@@ -82,7 +82,7 @@ def shop(places: Path) -> Path:
 def dispatcher(engine: Engine) -> ToolDispatcher:
     from context_engine.server import ToolSelection
 
-    return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
+    return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds")))
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def shop(places: Path, tmp_path: Path) -> Path:
     with Engine.open(root) as engine:
         engine.index.update()
         engine.memory.memories.add(MemoryDraft(category="facts", content="The till is open at noon."))
-        door = ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
+        door = ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all", "seeds")))
         for tool, arguments in (
             ("create_plan", {"task": "Let login refuse an empty user"}),
             ("write_file", {"path": "till/new.py", "content": f"def f(a=[]):\n    return a\n\n\nTOKEN = '{KEY}'\n"}),
@@ -268,7 +268,7 @@ def test_calls_from_before_a_page_have_their_texts_and_are_deleted_with_the_coun
         ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "login"}, Call(client="lonely-agent"))
         reader = ActivityReader(gain_file(engine.settings))
         calls = [call for call in reader.read_new() if call["client"] == "lonely-agent"]
-        assert [(call["tool"], call["asked"], bool(call["got"])) for call in calls] == [("find_symbol", "login", True)]
+        assert [(call["tool"], call["asked"], bool(call["got"])) for call in calls] == [("symbols", "login", True)]
         assert reader.read_new() == []
         delete_counts(gain_file(engine.settings))
         assert reader.read_new() == []
