@@ -22,7 +22,7 @@ from context_engine.edit.patch import EditPlan
 from context_engine.errors import BugError, InvalidArgument, InvalidEdit, StaleFile, StorageCorrupt
 from context_engine.repo import encode_as
 from context_engine.secrets import count_labels, redact
-from context_engine.text import decode
+from context_engine.text import LineSpan, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +162,16 @@ def _apply_delta(delta: Delta, data: bytes) -> bytes | None:
 # Replies show labels in the place of secrets. An edit that copies such a label would overwrite the secret with it, and
 # one that cuts through a secret would change what its author never saw; both are refused.
 
-AROUND_SECRETS = (
-    "Leave the line with the secret out: edit the lines around it, and let the user change the secret."
-    " Where the label is meant as text, of a document or a test, repeat it by call_tool with labels_are_text: true."
-)
-
 
 def refuse_labels(text: str, file: str) -> None:
     """Refuse a text with labels of redacted secrets that are not the text of the file. Raises: InvalidEdit."""
     for label in count_labels(text):
         if label not in file:
-            raise _overwrites(label)
+            raise InvalidEdit(
+                f"{label} is what replies show for a secret; the file has no such text",
+                suggestion="Leave the line with the secret out, and edit the lines around it. Where the label is meant"
+                " as text, of a document or a test, repeat it by call_tool with labels_are_text: true.",
+            )
 
 
 def check_secrets(path: str, old: str, new: str, *, written: str = "", patches: Sequence[Patch] = ()) -> None:
@@ -191,8 +190,9 @@ def check_secrets(path: str, old: str, new: str, *, written: str = "", patches: 
             if is_lost
         )
         if any(lost) and (is_cut or not all(lost) or count_labels(written)):
-            raise _overwrites(redaction.replacement)
-
-
-def _overwrites(label: str) -> InvalidEdit:
-    return InvalidEdit(f"{label} hides a secret in replies: this would overwrite or cut it", suggestion=AROUND_SECRETS)
+            lines = LineSpan(*(1 + old.count("\n", 0, end) for end in (redaction.start, redaction.stop)))
+            raise InvalidEdit(
+                f"{redaction.replacement} hides a secret, line{'s' * (lines.lines > 1)} {lines}:"
+                " this would change a part of it, or write a label over it",
+                suggestion="Keep it as it is, or replace or delete all of it, without a label in the new text.",
+            )

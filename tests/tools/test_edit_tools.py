@@ -278,12 +278,38 @@ def test_a_private_key_is_masked_in_a_preview_that_shows_a_part_of_it(engine: En
     ],
 )
 def test_the_mask_of_a_secret_is_never_written_over_it(engine: Engine, edit: dict[str, str]) -> None:
-    with pytest.raises(InvalidEdit, match="hides a secret"):
+    with pytest.raises(InvalidEdit, match="the file has no such text"):
         text(engine, "edit_file", path="client.py", edits=[edit])
     masked = (engine.root / "client.py").read_text().replace(KEY, "[masked api key]")
-    with pytest.raises(InvalidEdit, match="hides a secret"):
+    with pytest.raises(InvalidEdit, match="the file has no such text"):
         text(engine, "write_file", path="client.py", content=masked)
     assert KEY in (engine.root / "client.py").read_text()
+
+
+def test_a_refused_edit_of_a_secret_names_its_lines_and_what_to_do_instead_is_done(engine: Engine) -> None:
+    body = ["Hk5v" * 16, "Zq8w" * 16, "Ty7n" * 16]
+    lines = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----", f'KEY = "{KEY}"', ""]
+    file = engine.root / "kept.txt"
+    file.write_text("\n".join(lines))
+    head = text(engine, "read_file", path="kept.txt").partition("\n")[0]
+    by_line = {"path": "kept.txt", "expected_hash": head.rpartition("sha256 ")[2]}
+    wrong = {
+        "lines 2-4": {"line_range": "3", "replace": ""},
+        "line 6": {"line_range": "6", "replace": 'KEY = "[masked api key]"', "labels_are_text": True},
+        "line 6:": {"target": KEY[5:12], "replace": "x"},
+    }
+    for where, edit in wrong.items():
+        with pytest.raises(InvalidEdit, match=f"hides a secret, {where}") as caught:
+            text(engine, "edit_file", **by_line, **edit)
+        assert "labels_are_text" not in caught.value.suggestion
+        assert file.read_text() == "\n".join(lines)
+    text(
+        engine,
+        "edit_file",
+        **by_line,
+        edits=[{"line_range": "2-4", "replace": ""}, {"line_range": "6", "replace": "KEY = 1"}],
+    )
+    assert file.read_text() == "\n".join([lines[0], lines[4], "KEY = 1", ""])
 
 
 def test_a_text_that_speaks_of_masks_can_be_edited(engine: Engine) -> None:
