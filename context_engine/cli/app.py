@@ -186,7 +186,9 @@ def setup(
     yes: Yes = False,
     hooks: Annotated[bool, typer.Option("--hooks", help="Also add the hooks that add code to each prompt.")] = False,
     guidance: Annotated[bool, typer.Option("--guidance", help="Add a section to CLAUDE.md or AGENTS.md.")] = False,
-    trust: Annotated[bool, typer.Option("--trust", help="Let hooks quote this project to your agents.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Let hooks quote this project to your agents; with --remove: no longer.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add `ctx` to a coding agent's MCP configuration. Everything else in the file stays unchanged."""

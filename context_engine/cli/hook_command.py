@@ -63,21 +63,27 @@ def run_hook(words: Sequence[str], env: Mapping[str, str]) -> int | None:
 
 def is_trusted(root: Path) -> bool:
     """Return whether the user trusts a project with hooks, which quote it to an agent unasked."""
-    try:
-        return json.dumps(str(root)) in _trusted_file().read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return False
+    return json.dumps(str(root)) in _read_trusted()
 
 
-def trust_project(root: Path) -> None:
-    """Record that the user trusts a project with hooks, in the user's own folder. Raises: OSError."""
-    from context_engine.storage import make_private_folder, open_private
+def record_trust(root: Path, *, is_trusted: bool) -> None:
+    """Record whether the user trusts a project with hooks, in the user's own folder. Raises: OSError."""
+    from context_engine.storage import make_private_folder, replace_private
 
+    line, before = json.dumps(str(root)), _read_trusted()
+    after = [one for one in before if one != line] + [line] * is_trusted
+    if sorted(after) == sorted(before):
+        return
     file = _trusted_file()
     make_private_folder(file.parent)
-    if not is_trusted(root):
-        with open(file, "a", encoding="utf-8", opener=open_private) as lines:
-            lines.write(f"{json.dumps(str(root))}\n")
+    replace_private(file, "".join(f"{one}\n" for one in after).encode())
+
+
+def _read_trusted() -> list[str]:
+    try:
+        return _trusted_file().read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def _trusted_file() -> Path:

@@ -19,7 +19,7 @@ from context_engine.cli.clients.client_config import ClientConfigFile
 from context_engine.cli.clients.client_table import Client, HookFormat, resolve_paths
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable, starts_ctx
 from context_engine.cli.command_runner import FAILED, show_error
-from context_engine.cli.hook_command import trust_project
+from context_engine.cli.hook_command import is_trusted, record_trust
 from context_engine.cli.screens import process_screen
 from context_engine.cli.workspace_choice import find_project, print_json
 from context_engine.errors import ContextEngineError, InvalidArgument, NotConfirmed
@@ -38,7 +38,7 @@ class SetupOptions:
 
     `all_installed` selects every client that is installed, or with `remove` every one that has our entry. `hooks`
     writes the hooks, too, and trusts the project around the current folder with them, as `trust` does alone; `remove`
-    always removes them. `guidance` writes that alone.
+    always removes them, and with `trust` takes that back. `guidance` writes that alone.
     """
 
     root: Sequence[Path] = ()
@@ -85,8 +85,8 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
 
     Raises: InvalidArgument, NotConfirmed; nothing is written then.
     """
-    if wanted.trust or (wanted.hooks and not (wanted.only_print or wanted.remove)):
-        _trust_here(wanted)
+    if (wanted.trust or wanted.hooks or wanted.remove) and not wanted.only_print:
+        _settle_trust(wanted)
     if not names and not wanted.all_installed:
         if not wanted.trust:
             _show_all(as_json=wanted.as_json)
@@ -101,15 +101,24 @@ def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     return _Setup(wanted).run(names)
 
 
-def _trust_here(wanted: SetupOptions) -> None:
-    """Let hooks quote the project around the current folder. Raises: InvalidArgument where there is none, OSError."""
+def _settle_trust(wanted: SetupOptions) -> None:
+    """Let hooks quote the project around the current folder, or no longer; say so, and where they still may.
+
+    Raises: InvalidArgument if there is none, OSError.
+    """
     root = nearest_project(Path.cwd())
-    if root is not None:
-        trust_project(root)
-        if not wanted.as_json:
-            process_screen().note(f"hooks may quote {root}; `ctx setup --trust` lets them in another project")
-    elif wanted.trust:
-        raise InvalidArgument("there is no project here", suggestion="Run it in the project that you trust.")
+    if root is None:
+        if wanted.trust:
+            raise InvalidArgument("there is no project here", suggestion="Run it in the project that you mean.")
+        return
+    if wanted.trust or not wanted.remove:
+        record_trust(root, is_trusted=not wanted.remove)
+    elif not is_trusted(root):
+        return
+    if not wanted.as_json:
+        may = "may" if is_trusted(root) else "may not"
+        step = "`ctx setup --trust` lets them, `ctx setup --trust --remove` no longer"
+        process_screen().note(f"hooks {may} quote {root}; {step}")
 
 
 class _Setup:

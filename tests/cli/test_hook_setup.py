@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from context_engine.cli.clients.client_table import ALL
 from context_engine.cli.clients.hook_config import add_hooks, remove_hooks
+from context_engine.cli.hook_command import is_trusted, record_trust
 from context_engine.hooks import CLIENTS
 from tests.support.terminal import setup
 
@@ -24,6 +26,7 @@ FILES = {
     "cursor": ".cursor/hooks.json",
     "opencode": ".config/opencode/plugins/ctx-hooks.js",
 }
+TRUSTED = ".config/context-engine/trusted-projects"
 FORMATS = {client.name: client.hooks for client in ALL if client.hooks and client.hooks.events}
 OTHERS = {"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "fmt.sh --hook"}]}]}}
 
@@ -66,8 +69,23 @@ def test_remove_takes_back_hooks_and_entry_to_the_last_byte(client: str, home: P
     assert files_below(home) != before
     setup(client, "--remove")
     left = files_below(home)
-    assert left.pop(".config/context-engine/trusted-projects") == f"{json.dumps(str(Path.cwd()))}\n"
+    assert left.pop(TRUSTED) == f"{json.dumps(str(Path.cwd()))}\n"
     assert left == before
+
+
+@pytest.mark.parametrize("names", [(), ("claude",)])
+def test_trust_of_a_project_is_taken_back_alone_or_with_a_client_and_that_of_others_stays(
+    names: Sequence[str], home: Path
+) -> None:
+    record_trust(home / "other", is_trusted=True)
+    setup("claude", "--hooks")
+    setup(*names, "--trust", "--remove", "--print")
+    assert is_trusted(Path.cwd()), "--print writes nothing"
+    assert "ctx setup --trust --remove" in " ".join(setup("claude", "--remove").output.split()), "it is still trusted"
+    assert "may not quote" in setup(*names, "--trust", "--remove").output
+    assert not is_trusted(Path.cwd())
+    assert (home / TRUSTED).read_text() == f"{json.dumps(str(home / 'other'))}\n"
+    assert "--trust" not in setup("claude", "--remove").output
 
 
 def test_a_hook_that_starts_another_ctx_is_replaced(home: Path) -> None:
