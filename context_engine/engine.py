@@ -303,6 +303,11 @@ class Engine(Workspace):
             records_problem=self._shared_records.problem if self._shared_records else "",
         )
 
+    def notes(self) -> list[tuple[str, str]]:
+        """Return what is not used of the settings and languages of the repository and the user, and next steps."""
+        step = "Make it a plain file that ends in .toml, or remove it."
+        return [*self.settings.notes(), *((what, step) for what in self.languages.unused)]
+
     def close(self) -> None:
         """Stop the threads and processes and close the files."""
         if self._watcher is not None:

@@ -242,7 +242,7 @@ class Settings:
                 )
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return what is ignored of the repository's state, and next steps, for `ctx status`, `ctx doctor`, the log."""
+        """Return what is ignored of the repository's settings, and next steps; see `Engine.notes`."""
         remove = "Remove it: a repository may have brought it along."
         return [(self.unusable, remove)] * bool(self.unusable) + [
             (

@@ -173,13 +173,11 @@ def _cache_folder(case: DoctorContext) -> Path:
 def settings(case: DoctorContext) -> Iterator[CheckResult]:
     """Check that the settings are readable."""
     try:
-        loaded = Settings.load(case.root or case.here, case.env)
+        Settings.load(case.root or case.here, case.env)
     except ContextEngineError as error:
         yield problem("settings", error.message.removeprefix("settings: "), error.suggestion)
-        return
-    for what, step in loaded.notes():
-        yield warning("settings", what, step)
-    yield ok("settings", "can be read")
+    else:
+        yield ok("settings", "can be read")
 
 
 def index(case: DoctorContext) -> Iterator[CheckResult]:
@@ -187,10 +185,13 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
     if case.root is None:
         return
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
+        notes = engine.notes()
         found = engine.index.store.check()
         store, step = engine.index.store_problem, engine.index.STORE_STEP
         damage = [what for what in found if what != store]
         state = None if damage else engine.status()
+    for what, step in notes:
+        yield warning("settings", what, step)
     if store:
         yield warning("store", f"{store}; answers come from the index of this machine", step)
     if state is None:

@@ -34,7 +34,7 @@ ENDED = frozenset({"completed", "failed", "stalled"})
 
 def show_rows(shown: ShownReply) -> int:
     """Show a line for each field of a reply, and the settings that are ignored."""
-    for what, step in shown.engine.settings.notes():
+    for what, step in shown.engine.notes():
         shown.screen.warn("note", f"{what}. {step}")
     rows = shown.row | {"root": str(shown.engine.root), "cache_folder": str(shown.engine.cache_folder)}
     shown.screen.out.show_rows(

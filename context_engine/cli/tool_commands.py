@@ -168,7 +168,7 @@ class ToolCommand:
         warn_of_store(engine, place.screen)
         if not is_there:
             return False
-        for what, step in engine.settings.notes():
+        for what, step in engine.notes():
             place.screen.warn("note", f"{what}. {step}")
         if engine.index.live.last_error:
             place.screen.warn("warning", engine.index.live.last_error)

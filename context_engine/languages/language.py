@@ -253,9 +253,13 @@ class Language(Outlining, frozen=True, kw_only=True):
 class Languages:
     """An ordered, explicit list of languages and the look-ups that find a file's own."""
 
-    def __init__(self, listed: tuple[Language, ...]) -> None:
-        """Build the look-ups; where two languages claim the same key, the first has it."""
+    def __init__(self, listed: tuple[Language, ...], unused: tuple[str, ...] = ()) -> None:
+        """Build the look-ups; where two languages claim the same key, the first has it.
+
+        `unused` says of each folder with files that are not used which these are.
+        """
         self.listed = listed
+        self.unused = unused
         self._names: dict[str, Language] = {}
         self._filenames: dict[str, Language] = {}
         self._suffixes: dict[str, Language] = {}
@@ -281,14 +285,14 @@ class Languages:
         """Return these and those of a folder (`*.toml`), which come first and so replace ours.
 
         The files of a repository have no queries but ours: tree-sitter cannot be stopped, and some take forever. Those
-        of the user may have any (`is_users`). Of a repository only plain files are used.
+        of the user may have any (`is_users`). Only plain files are used: a link or a pipe must not stop the use of a
+        repository.
 
         Raises: InvalidArgument naming file and field when one of the files is wrong.
         """
         try:
-            own = tuple(
-                read_language(text, str(folder.path / name), self._names) for name, text in _texts(folder, is_users)
-            )
+            texts, unused = _read_texts(folder)
+            own = tuple(read_language(text, str(folder.path / name), self._names) for name, text in texts.items())
         except (OSError, UnicodeDecodeError) as error:
             place = getattr(error, "filename", None) or folder.path
             raise InvalidArgument(
@@ -298,7 +302,10 @@ class Languages:
         for language in () if is_users else own:
             _check_queries(language, str(folder.path / language.name))
         names = {language.name for language in own}
-        return Languages(own + tuple(language for language in self.listed if language.name not in names))
+        listed = own + tuple(language for language in self.listed if language.name not in names)
+        more = f", and {len(unused) - 1} more" * (len(unused) > 1)
+        notes = tuple(f"{folder.path}: {first}{more}: not used" for first in unused[:1])
+        return Languages(listed, self.unused + notes)
 
     def file_endings(self) -> frozenset[str]:
         """Return what names of files end with after their last dot, in lower case: `py`, `tsx`, `cmake`."""
@@ -402,19 +409,28 @@ def _our_languages() -> tuple[Language, ...]:
     return tuple(known.values())
 
 
-def _texts(folder: ConfinedFolder, is_users: bool) -> Iterator[tuple[str, str]]:
-    """Yield the language files of a folder by name. Raises: OSError, UnicodeDecodeError."""
+def _read_texts(folder: ConfinedFolder) -> tuple[dict[str, str], list[str]]:
+    """Return the language files of a folder, and why others are not used. Raises: OSError, UnicodeDecodeError."""
+    texts: dict[str, str] = {}
+    unused: list[str] = []
     try:
         with folder.scan() as found:
-            names = sorted(entry.name for entry in found if entry.name.endswith(".toml"))
-    except (FileNotFoundError, NotADirectoryError, UnsafePathError):
-        return
-    for name in names[:OWN_FILES_MAX]:
+            names = sorted(entry.name for entry in found if not entry.name.startswith("."))
+    except FileNotFoundError:
+        return texts, unused
+    except (NotADirectoryError, UnsafePathError) as error:
+        return texts, [f"{error.filename} {error.strerror}"]
+    for name in names:
         try:
-            yield name, folder.read_bytes(name, bytes_max=OWN_BYTES_MAX).decode("utf-8")
-        except UnsafePathError:  # a repository must not stop its own use with a link, a pipe or a device
-            if is_users:
-                raise
+            if not name.endswith(".toml"):
+                unused.append(f"{name} is not a .toml file")
+            elif len(texts) == OWN_FILES_MAX:
+                unused.append(f"{name} is one of more than {OWN_FILES_MAX} files")
+            else:
+                texts[name] = folder.read_bytes(name, bytes_max=OWN_BYTES_MAX).decode("utf-8")
+        except UnsafePathError as error:
+            unused.append(f"{name} {error.strerror}")
+    return texts, unused
 
 
 @lru_cache(maxsize=512)

@@ -238,7 +238,7 @@ def view_settings(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
 
 
 def _list_notes(engine: Engine) -> list[dict[str, str]]:
-    return [{"problem": problem, "advice": advice} for problem, advice in engine.settings.notes()]
+    return [{"problem": problem, "advice": advice} for problem, advice in engine.notes()]
 
 
 def _as_text(value: object) -> str:

@@ -15,7 +15,7 @@ from context_engine.cli.app import app
 from context_engine.cli.clients.client_config import this_machine
 from context_engine.cli.clients.launch_command import find_own_launch_command
 from context_engine.cli.doctor import DoctorContext
-from context_engine.cli.doctor import settings as examined
+from context_engine.cli.doctor import index as examine_index
 from context_engine.cli.index_commands import index
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument
@@ -23,7 +23,9 @@ from context_engine.model import Query
 from context_engine.server.projects import Projects
 from context_engine.settings import Settings, list_settings
 from tests.security.test_security_untrusted import ALIAS_BOMB
+from tests.support.trees import tree
 
+BRIEF = 'name = "brief"\ncontent = "code"\nsuffixes = [".brief"]\n'
 HOSTILE_VALUES = {
     "cache_folder": "/tmp/elsewhere",
     "data_folder": "~/elsewhere",
@@ -113,7 +115,7 @@ def test_ignored_settings_are_shown_by_index_status_doctor_and_the_log(
     assert "config.yml sets flush" in CliRunner().invoke(app, ["status", "--root", str(root)]).output
     found = [
         one
-        for one in examined(DoctorContext(this_machine(), {}, root, root, find_own_launch_command()))
+        for one in examine_index(DoctorContext(this_machine(), {}, root, root, find_own_launch_command()))
         if said in str(one)
     ]
     assert len(found) == 1
@@ -161,6 +163,7 @@ def test_settings_and_languages_that_are_no_plain_files_are_not_used_and_stop_no
         "is a named pipe": os.mkfifo,
         "is a folder": Path.mkdir,
         "has a second name": lambda place: os.link(tmp_path / "outside" / place.name, place),
+        "the limit is": lambda place: place.write_text("#" * 300_000),
     }
     for name in ("config.yml", "languages/own.toml"):
         for reason, make in ways.items():
@@ -169,7 +172,7 @@ def test_settings_and_languages_that_are_no_plain_files_are_not_used_and_stop_no
             with Engine.open(root) as engine:
                 engine.index.update()
                 assert engine.settings == replace(Settings(), unusable=engine.settings.unusable)
-                assert (reason in str(engine.settings.notes())) == (name == "config.yml")
+                assert reason in str(engine.notes())
                 assert engine.languages.detect("a.own") is None
                 assert engine.search.find(Query("alpha", 1)).hits
             (state / name).rmdir() if (state / name).is_dir() else (state / name).unlink()
@@ -178,11 +181,25 @@ def test_settings_and_languages_that_are_no_plain_files_are_not_used_and_stop_no
         (state / "languages").symlink_to(target)
         with Engine.open(root) as engine:
             assert engine.languages.detect("a.own") is None
+            assert "languages is a symbolic link: not used" in str(engine.notes())
         (state / "languages").unlink()
     state.rename(tmp_path / "real")
     state.symlink_to(tmp_path / "outside")
     loaded = Settings.load(root, {})
     assert (loaded.plan_retries_max, loaded.unusable.split(":")[0]) == (3, ".context-engine is a symbolic link")
+
+
+def test_one_note_names_the_first_language_file_that_is_not_used_in_status_and_doctor(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    tree(root / ".context-engine" / "languages", {"b.toml": BRIEF, "own.yml": "x", "c.txt": "x", ".hidden": "x"})
+    notes = "languages: c.txt is not a .toml file, and 1 more: not used"
+    for command in ("status", "doctor"):
+        shown = CliRunner().invoke(app, [command]).output
+        assert notes in " ".join(shown.split()), command
+    with Engine.open(root) as engine:
+        assert engine.languages.detect("a.brief") is not None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no /proc")
