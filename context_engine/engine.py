@@ -116,7 +116,7 @@ class Engine(Workspace):
     def _sweep(self) -> None:
         """Delete what killed writers left in our folders; `recover` does so in the user's, where the journal has it."""
         ConfinedFolder(self.root).folder(STATE_FOLDER).sweep()
-        caches = (self.cache_folder, self._cache / "grammars", self._cache / "histories")
+        caches = (self.cache_folder, *(self._cache / name for name in ("grammars", "histories", "scratch")))
         for folder in (*caches, self._user_folder, user_config_folder()):
             ConfinedFolder(folder).sweep()
 
@@ -258,6 +258,7 @@ class Engine(Workspace):
             files=self.files,
             knowledge=self.memory,
             redactor=self.redactor,
+            scratch=self._cache / "scratch",
             programs=tuple(name.strip() for name in self.settings.review_programs.split(",")),
         )
         return review.ReviewService(workspace, now=self.now, shared_records=self._shared_records)

@@ -38,6 +38,7 @@ from context_engine.repo import VERSION_MIN, Watcher, check_workspace_root, find
 from context_engine.search import WITH_NEXT_RUN
 from context_engine.settings import Settings
 from context_engine.storage import (
+    ConfinedFolder,
     close_to_others,
     find_network_drive,
     make_private_folder,
@@ -51,7 +52,7 @@ REINSTALL = f"Install ctx again. In a clone of its repository: {repo.pip_install
 FREE_BYTES_LOW = 1_000_000_000
 """The index of a large repository has about 100 MB, and a rebuild needs twice that."""
 RUN_S_MAX = 10.0
-CACHE_FOLDERS = ("workspaces", "clones", "grammars", "histories", "vectors")
+CACHE_FOLDERS = ("workspaces", "clones", "grammars", "histories", "vectors", "scratch")
 """What is ours in a cache folder that the user named: there may be other things in it."""
 
 
@@ -282,24 +283,24 @@ def server(case: DoctorContext) -> Iterator[CheckResult]:
 
     It runs in a temporary folder: no file of yours is indexed.
     """
-    with tempfile.TemporaryDirectory(prefix="ctx-doctor-") as folder, tempfile.TemporaryFile() as log:
-        project = Path(folder, "project")
-        project.mkdir()
-        words = [*case.launch.command_line, "serve", "--root", str(project)]
-        own = {"CTX_CACHE_FOLDER": str(Path(folder, "cache")), "CTX_WORKERS": "0", "CTX_DAEMON": "0"}
-        own["PATH"] = repo.safe_path(case.env.get("PATH", ""), outside=case.root or "")  # that project is another one
-        began_s = time.monotonic()
-        try:
-            process = subprocess.Popen(  # noqa: S603 - the words of our own entry
+    scratch = ConfinedFolder(_cache_folder(case) / "scratch")
+    try:
+        with scratch.temporary_folder() as folder, tempfile.TemporaryFile() as log:
+            project = folder / "project"
+            project.mkdir()
+            words = [*case.launch.command_line, "serve", "--root", str(project)]
+            own = {"CTX_CACHE_FOLDER": str(folder / "cache"), "CTX_WORKERS": "0", "CTX_DAEMON": "0"}
+            own["PATH"] = repo.safe_path(case.env.get("PATH", ""), outside=case.root or "")  # project is another one
+            began_s = time.monotonic()
+            with subprocess.Popen(  # noqa: S603 - the words of our own entry
                 words, env={**case.env, **own}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=os.sep
-            )
-        except OSError as error:
-            yield problem("server", f"does not start: {error}", REINSTALL)
-            return
-        with process:
-            wrong = _converse(process)
-        log.seek(0)
-        said = [line for line in log.read().decode("utf-8", "replace").splitlines() if not line.startswith("{")]
+            ) as process:
+                wrong = _converse(process)
+            log.seek(0)
+            said = [line for line in log.read().decode("utf-8", "replace").splitlines() if not line.startswith("{")]
+    except OSError as error:
+        yield problem("server", f"does not start: {error}", REINSTALL)
+        return
     if wrong:
         last_words = f"; its last message: {said[-1][:300]}" if said else ""
         yield problem("server", f"{wrong}{last_words}", "Run ctx serve --root . </dev/null to see its output.")

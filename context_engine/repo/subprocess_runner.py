@@ -5,6 +5,7 @@ They get no shell, no tokens and a time limit; all that they started ends with t
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from types import MappingProxyType
 from typing import IO, NamedTuple
 
 from context_engine.repo.executables import safe_path, supervise
+from context_engine.storage import ConfinedFolder
 
 OUTPUT_BYTES_MAX = 16_000_000
 """The output of a linter for a few hundred files; of a longer one the end is kept."""
@@ -57,13 +59,12 @@ def program_identity(program: str) -> str:
 
 
 @contextmanager
-def temporary_files(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Generator[Path]:
-    """Make a folder with these files that is deleted afterwards. Paths that lead out of it are left out.
+def temporary_files(scratch: Path, files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Generator[Path]:
+    """Make a folder in `scratch` with these files that is deleted afterwards. Paths that lead out of it are left out.
 
-    `links` are names in it that lead to other folders, which may be read.
+    `links` are names in it that lead to other folders, which may be read. Raises: OSError.
     """
-    with tempfile.TemporaryDirectory(prefix="ctx-review-", ignore_cleanup_errors=True) as made:
-        top = Path(made).resolve()
+    with ConfinedFolder(scratch).temporary_folder() as top:
         for path, data in files.items():
             place = top.joinpath(*path.split("/"))
             if path.startswith("/") or ".." in path.split("/") or "\0" in path or not place.is_relative_to(top):
@@ -71,8 +72,9 @@ def temporary_files(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LI
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(data)
-            except OSError:  # a file where another path wants a folder, a name that this system cannot have
-                continue
+            except OSError as error:  # a file where another path wants a folder, a name that this system cannot have
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):  # a cut file would have faults of its own
+                    raise
         for name, target in links.items():
             if os.path.isdir(target) and not (top / name).exists():
                 with suppress(OSError):  # Windows wants a right for it that few people have

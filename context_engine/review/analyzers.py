@@ -258,9 +258,11 @@ class AnalyzerRunner:
 
     Only these find the folders `linked` next to the files (`node_modules`). A program comes from the PATH and not from
     the workspace, which is `outside`, since a repository could bring its own, unless the user gave its path there.
+    They read copies in `scratch`.
     """
 
     analyzers: tuple[Analyzer, ...]
+    scratch: Path
     allowed: frozenset[str] = frozenset()
     outside: str = ""
     linked: Mapping[str, str] = field(default_factory=dict)
@@ -292,7 +294,10 @@ class AnalyzerRunner:
                 continue
             limit_s = min(self.analyzer_s, deadline - start)
             analysis = _Analysis(self, analyzer, accepted[:FILES_MAX], limit_s, cancel)
-            found, problem = analysis.run(change)
+            try:
+                found, problem = analysis.run(change)
+            except OSError as error:
+                found, problem = [], f"gets no copies of the files: {error.strerror}"
             if not problem and len(accepted) > FILES_MAX:
                 problem = f"looked at {FILES_MAX} of {len(accepted)} files"
             ms = round((time.monotonic() - start) * 1_000)
@@ -375,7 +380,8 @@ class _Analysis:
         analyzer = self.analyzer
         command = analyzer.command(self.runner.find_program(analyzer), present)
         environment = minimal_environment(os.environ, analyzer.offline)
-        with temporary_files(files, self.runner.linked if analyzer.runs_project_code else {}) as folder:
+        linked = self.runner.linked if analyzer.runs_project_code else {}
+        with temporary_files(self.runner.scratch, files, linked) as folder:
             result = run_program(command, folder, limit_s=limit_s, environment=environment, cancel=self.cancel)
             if result.problem:
                 return (), result.problem

@@ -47,6 +47,8 @@ from context_engine.text import parse_diff
 from context_engine.timestamps import Now
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from context_engine.history import FileHistory
     from context_engine.languages import Grammars, Languages
     from context_engine.memory import KnowledgeService
@@ -64,7 +66,7 @@ WHOLE_CHANGE_SHARE = 0.8
 class ReviewWorkspace:
     """The sources of the reviews of one workspace. Thread-safe; nothing is opened before it is needed.
 
-    `programs` are the analyzers that the user allowed to run code of the project.
+    `programs` are the analyzers that the user allowed to run code of the project; `scratch` is the folder for copies.
     """
 
     root: Root
@@ -74,6 +76,7 @@ class ReviewWorkspace:
     files: WorkspaceFiles
     knowledge: KnowledgeService
     redactor: Redactor
+    scratch: Path
     programs: tuple[str, ...] = ()
     _heat: tuple[FileHistory | None, frozenset[str]] = field(default=(None, frozenset()), init=False)
 
@@ -93,6 +96,7 @@ class ReviewWorkspace:
         modules = self.root.path / "node_modules"
         return AnalyzerRunner(
             ANALYZERS,
+            self.scratch,
             frozenset(self.programs),
             outside=str(self.root.path),
             linked={modules.name: str(modules)},

@@ -28,10 +28,10 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from context_engine.storage.private_files import is_temporary, temporary_name
+from context_engine.storage.private_files import PRIVATE_FOLDER, is_temporary, temporary_name
 
 ABANDONED_AFTER_S = 60.0
-"""A temporary file that is this old was left by a killed process: a live one renames it at once."""
+"""What is this old was left by a killed process: a live one renames its file at once, its programs end in 20 s."""
 FOLDER_DEPTH = 3
 """Nothing that we write is deeper: `plans/.trash/NAME/v0001.json`."""
 LINKS_MAX = 40
@@ -230,19 +230,30 @@ class ConfinedFolder:
             self.remove_tree(path) if is_folder else self.unlink(path)
         self.remove_folder(relative)
 
+    @contextmanager
+    def temporary_folder(self) -> Generator[Path]:
+        """Make a folder that is deleted afterwards, or swept if this process is killed. Raises: OSError."""
+        name = temporary_name()
+        self.make_folders(name, mode=PRIVATE_FOLDER)
+        try:
+            yield (self.path / name).resolve()
+        finally:
+            with suppress(OSError):
+                self.remove_tree(name)
+
     def sweep(self, relative: str = "", *, depth: int = FOLDER_DEPTH) -> None:
-        """Delete the temporary files of killed writers in a folder of ours and in those in it. It never fails."""
+        """Delete the temporary files and folders of killed processes in a folder of ours. It never fails."""
         before = time.time() - ABANDONED_AFTER_S
         with suppress(OSError), self.scan(relative) as found:
             for entry in found:
                 path = f"{relative}/{entry.name}" if relative else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    if depth:
-                        self.sweep(path, depth=depth - 1)
-                elif is_temporary(entry.name) and entry.is_file(follow_symlinks=False):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_temporary(entry.name) and (is_folder or entry.is_file(follow_symlinks=False)):
                     with suppress(OSError):  # another process was quicker
                         if entry.stat(follow_symlinks=False).st_mtime < before:
-                            self.unlink(path)
+                            self.remove_tree(path) if is_folder else self.unlink(path)
+                elif is_folder and depth:
+                    self.sweep(path, depth=depth - 1)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a file or a folder; a file of the new name is replaced. Raises: OSError."""

@@ -107,8 +107,8 @@ def test_a_command_that_was_allowed_gets_all_but_secrets(name: str) -> None:
     assert without_secrets({name: "x", **others}) == others
 
 
-def test_a_folder_apart_holds_the_files_and_nothing_leads_out_of_it() -> None:
-    with temporary_files({"a/b.txt": b"1", "../out.txt": b"2", "/etc/x": b"3", "a": b"4"}) as folder:
+def test_a_folder_apart_holds_the_files_and_nothing_leads_out_of_it(tmp_path: Path) -> None:
+    with temporary_files(tmp_path, {"a/b.txt": b"1", "../out.txt": b"2", "/etc/x": b"3", "a": b"4"}) as folder:
         assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == ["a", "a/b.txt"]
         assert not (folder.parent / "out.txt").exists()
     assert not folder.exists()

@@ -31,7 +31,7 @@ from context_engine.review.analyzers import (
 )
 from context_engine.review.finding import ReviewOptions
 from context_engine.review.invariants import read_invariants_file
-from tests.support.changes import changed_file, whole
+from tests.support.changes import SCRATCH, changed_file, whole
 from tests.support.children import HANGS
 
 
@@ -58,7 +58,7 @@ def analysed(
 ) -> AnalyzerReport:
     change = changed_file("src/a.py", old, new)
     options = ReviewOptions(analyzers=(analyzer.name,))
-    return (bench or AnalyzerRunner((analyzer,))).run(whole(change), options, deadline=time.monotonic() + s)
+    return (bench or AnalyzerRunner((analyzer,), SCRATCH)).run(whole(change), options, deadline=time.monotonic() + s)
 
 
 def test_what_only_the_new_version_has_is_new_and_the_work_tree_is_never_looked_at() -> None:
@@ -89,7 +89,7 @@ def test_a_program_that_fails_is_a_warning_and_no_end_of_a_review(script: str, s
 
 def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
     slow = program(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HANGS!r}])")
-    told = analysed(slow, "x\n", "y\n", bench=AnalyzerRunner((slow,), analyzer_s=0.5))
+    told = analysed(slow, "x\n", "y\n", bench=AnalyzerRunner((slow,), SCRATCH, analyzer_s=0.5))
     assert "took longer than" in told.runs[0].why_not
 
 
@@ -97,7 +97,9 @@ def test_a_program_that_nobody_waits_for_any_more_is_ended() -> None:
     cancel = threading.Event()
     cancel.set()
     change, slow = changed_file("src/a.py", "x\n", "y\n"), program(HANGS)
-    told = AnalyzerRunner((slow,)).run(whole(change), ReviewOptions(), deadline=time.monotonic() + 300, cancel=cancel)
+    told = AnalyzerRunner((slow,), SCRATCH).run(
+        whole(change), ReviewOptions(), deadline=time.monotonic() + 300, cancel=cancel
+    )
     assert told.runs[0].why_not == "was cancelled"
 
 
@@ -106,11 +108,13 @@ def test_what_runs_code_of_the_project_runs_only_where_the_user_said_so() -> Non
     refused = analysed(builds, "x\n", "BAD\n")
     assert (refused.runs[0].ran, refused.findings) == (False, ())
     assert "CTX_REVIEW_PROGRAMS" in refused.runs[0].why_not
-    assert analysed(builds, "x\n", "BAD\n", bench=AnalyzerRunner((builds,), allowed=frozenset({"small"}))).findings
+    assert analysed(
+        builds, "x\n", "BAD\n", bench=AnalyzerRunner((builds,), SCRATCH, allowed=frozenset({"small"}))
+    ).findings
 
 
 def test_a_name_in_the_settings_that_no_analyzer_has_is_reported() -> None:
-    runner = AnalyzerRunner((program(SPEAKS),), allowed=frozenset({"", "small", "esslint"}))
+    runner = AnalyzerRunner((program(SPEAKS),), SCRATCH, allowed=frozenset({"", "small", "esslint"}))
     (run,) = runner.run(whole(), ReviewOptions(), deadline=time.monotonic() + 9).runs
     assert (run.name, run.ran) == ("esslint", False)
     assert "CTX_REVIEW_PROGRAMS" in run.why_not
@@ -121,7 +125,7 @@ def test_an_analyser_that_is_not_there_or_not_wanted_says_why() -> None:
     assert analysed(missing, "x\n", "BAD\n").runs[0].why_not == "not installed"
     change = changed_file("src/a.py", "x\n", "BAD\n")
     for wanted in ("none", ("other",)):
-        told = AnalyzerRunner((program(SPEAKS),)).run(
+        told = AnalyzerRunner((program(SPEAKS),), SCRATCH).run(
             whole(change), ReviewOptions(analyzers=wanted), deadline=time.monotonic() + 9
         )
         assert told.runs[0].why_not == "not asked for"
@@ -131,7 +135,10 @@ def test_an_analyser_that_is_not_there_or_not_wanted_says_why() -> None:
 def test_a_file_that_it_does_not_read_is_not_given_to_it() -> None:
     other = changed_file("src/a.txt", "x\n", "BAD\n")
     assert (
-        AnalyzerRunner((program(SPEAKS),)).run(whole(other), ReviewOptions(), deadline=time.monotonic() + 9).runs == ()
+        AnalyzerRunner((program(SPEAKS),), SCRATCH)
+        .run(whole(other), ReviewOptions(), deadline=time.monotonic() + 9)
+        .runs
+        == ()
     )
 
 
@@ -147,7 +154,9 @@ def test_a_program_of_the_project_runs_only_where_the_user_gave_its_path(
     monkeypatch.setenv("PATH", f"{planted.parent}{os.pathsep}{own.parent}")
 
     def program_for(*allowed: str) -> str:
-        return AnalyzerRunner((eslint,), frozenset(allowed), outside=str(tmp_path / "work")).find_program(eslint)
+        return AnalyzerRunner((eslint,), SCRATCH, frozenset(allowed), outside=str(tmp_path / "work")).find_program(
+            eslint
+        )
 
     assert program_for("eslint") == str(own)
     assert program_for("node_modules/.bin/eslint") == str(planted)
@@ -171,7 +180,7 @@ def test_ruff_reports_what_is_new() -> None:
 def test_ruff_does_not_hear_of_the_settings_of_the_project() -> None:
     quiet = changed_file("pyproject.toml", None, "[tool.ruff]\nlint.ignore = ['F821']\n")
     code = changed_file("a.py", None, "print(undefined)\n")
-    told = AnalyzerRunner((RUFF,)).run(whole(quiet, code), ReviewOptions(), deadline=time.monotonic() + 30)
+    told = AnalyzerRunner((RUFF,), SCRATCH).run(whole(quiet, code), ReviewOptions(), deadline=time.monotonic() + 30)
     assert [each.rule for each in told.findings] == ["F821"]
 
 

@@ -33,6 +33,7 @@ from context_engine.review.review_store import ReviewSession, ReviewStore, Revie
 from context_engine.review.verdict import NO_TIME, AnalyzerRun
 from context_engine.secrets import redact
 from context_engine.text.lines import LineSpan
+from tests.support.changes import SCRATCH
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import commit, git, repository, tree
 
@@ -51,7 +52,7 @@ def means(root: Path, **other: Any) -> Any:
     """What a small workspace has to review with: our own checks, and nothing installed."""
     masks: Any = SimpleNamespace(redact=redact, redact_parts=lambda _files: lambda text: redact(text).text)
     masks.history, masks.read_once, masks.find = lambda: None, lambda _path: None, lambda *_: ()
-    made = ReviewWorkspace(Root(root), Git(root), LANGUAGES, GRAMMARS, masks, masks, masks)
+    made = ReviewWorkspace(Root(root), Git(root), LANGUAGES, GRAMMARS, masks, masks, masks, SCRATCH)
     vars(made).update({"analyzers": analysed()} | other)
     return made
 
@@ -185,14 +186,14 @@ def test_another_program_or_for_compilers_another_tree_is_another_identity(
     for each in ALL:
         (tmp_path / each.program).write_text("#!/bin/sh\n")
         (tmp_path / each.program).chmod(0o755)
-    linters = AnalyzerRunner(tuple(each for each in ALL if not each.needs_whole_tree))
+    linters = AnalyzerRunner(tuple(each for each in ALL if not each.needs_whole_tree), SCRATCH)
     first = linters.fingerprint(ReviewOptions(analyzers=("ruff",)), "commit")
     assert linters.fingerprint(ReviewOptions(analyzers=("ruff",)), "other commit") == first != ""
     assert linters.fingerprint(ReviewOptions(analyzers="none"), "commit") == ""
     (tmp_path / "ruff").write_text("#!/bin/sh\n# another release\n")
     assert linters.fingerprint(ReviewOptions(analyzers=("ruff",)), "commit") != first
     compilers = tuple(each for each in ALL if each.needs_whole_tree)
-    whole = AnalyzerRunner(compilers, frozenset(each.name for each in compilers))
+    whole = AnalyzerRunner(compilers, SCRATCH, frozenset(each.name for each in compilers))
     assert whole.fingerprint(ReviewOptions(), "commit") != whole.fingerprint(ReviewOptions(), "other commit")
 
 

@@ -22,9 +22,11 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 KILLED_AT_RENAME = """
     import os, signal, sys
     from pathlib import Path
+    from context_engine.cli import doctor
     from context_engine.edit.file_edit import delete_file
     from context_engine.memory import MemoryDraft
     from context_engine.repo import RepositoryRegistry, write_atomic
+    from context_engine.review import analyzers, review_service
     from context_engine.server.authentication import _create_bearer_file, default_bearer_file
     from context_engine.server.dispatcher import ToolDispatcher, single_engine
     from context_engine.storage import confined_folder, user_config_folder
@@ -41,6 +43,17 @@ KILLED_AT_RENAME = """
     os.replace = or_die(os.replace)
     opened = confined_folder.OpenFolder
     opened.rename_new = or_die(opened.rename_new)
+    def die(*words, **more):
+        os.kill(os.getpid(), signal.SIGKILL)
+    def review():
+        analyzers.run_program = die
+        review_service.ANALYZERS = (analyzers.Analyzer("linter", sys.executable, ("{files}",), read=None),)
+        (root / "a.py").write_text("new = undefined\\n")
+        through(ToolDispatcher(single_engine(engine)))("review_git_diff", {"target": "unstaged"})
+    def check_installation():
+        os.environ["CTX_CACHE_FOLDER"] = str(root.parent / "cache")
+        doctor.subprocess.Popen = die
+        doctor.run_checks(root, checks=[doctor.server])
     def remember(scope):
         engine.memory.memories.add(MemoryDraft("facts", "Tabs.", title="Tabs", scope=scope), on_similar="allow")
     def save_plan():
@@ -64,6 +77,8 @@ STORES = {
         ".json",
         "RepositoryRegistry(user_config_folder(), root.parent / 'cache').add(str(root))",
     ),
+    "the copies for a linter": ("no rename", "review()"),
+    "the trial of a server": ("no rename", "check_installation()"),
     "the token of a server": ("http-token", "_create_bearer_file(default_bearer_file())"),
 }
 
@@ -130,7 +145,7 @@ def test_a_file_of_a_client_is_swept_in_the_users_folder_but_not_in_a_work_tree(
         left.unlink(missing_ok=True)
 
 
-def test_only_old_regular_files_of_our_naming_are_swept(root: Path) -> None:
+def test_only_old_files_and_folders_of_our_naming_are_swept(root: Path) -> None:
     ours = root / STATE_FOLDER / "memories" / "facts"
     deep = ours.joinpath(*"d" * FOLDER_DEPTH)
     deep.mkdir(parents=True)
@@ -141,14 +156,26 @@ def test_only_old_regular_files_of_our_naming_are_swept(root: Path) -> None:
     kept += [ours / temporary_name(), deep / temporary_name(), root / temporary_name()]
     for path in kept:
         path.write_text("half")
-    link, folder = ours / temporary_name(), ours / temporary_name()
+    link, young = ours / temporary_name(), ours / temporary_name() / "inner"
     link.symlink_to(victim)
-    folder.mkdir()
-    for path in (*kept[:5], *kept[6:], link, folder):
+    young.mkdir(parents=True)
+    for path in (*kept[:5], *kept[6:], link):
         make_old(path)
     open_again(root)
-    assert [path for path in (*kept, victim, folder) if not path.exists()] == []
+    assert [path for path in (*kept, victim, young) if not path.exists()] == []
     assert link.is_symlink()
+
+
+def test_a_swept_folder_takes_no_file_with_it_that_a_link_in_it_leads_to(root: Path) -> None:
+    folder, victim = root / STATE_FOLDER / temporary_name(), root.parent / "victim"
+    (folder / "deep").mkdir(parents=True)
+    victim.mkdir()
+    (victim / "a.txt").write_text("not ours")
+    (folder / "deep" / "link").symlink_to(victim, target_is_directory=True)
+    make_old(folder)
+    open_again(root)
+    assert not folder.exists()
+    assert (victim / "a.txt").read_text() == "not ours"
 
 
 def test_a_folder_of_ours_that_is_a_link_is_not_swept(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from context_engine.review.finding import ReviewOptions
 from context_engine.tools.plan_creation_tools import create_plan
 from context_engine.tools.plan_step_tools import execute_plan
 from context_engine.tools.tool import Call, Tool
-from tests.support.changes import changed_file, whole
+from tests.support.changes import SCRATCH, changed_file, whole
 from tests.support.engines import indexed
 from tests.support.planned import detailed
 from tests.support.trees import commit, git, repository, tree
@@ -162,7 +162,7 @@ def ran(analyzer: Analyzer, out: str, complaint: str, code: int, folder: Path) -
     script = f"import sys\nprint({out!r})\nprint({complaint!r}, file=sys.stderr)\nsys.exit({code})\n"
     program.write_text(f"#!{sys.executable}\n{script}")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    runner = AnalyzerRunner((analyzer,), frozenset({f"{folder}/{analyzer.program}"}))
+    runner = AnalyzerRunner((analyzer,), SCRATCH, frozenset({f"{folder}/{analyzer.program}"}))
     files = dict.fromkeys(analyzer.required_files, b"")
     change = changed_file(f"src/a.{FAMILY[analyzer.name]}", "x\n", "let y: number = 2\n")
     now = {change.path: b"let y: number = 2\n", **files}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import gettempdir
 from typing import NamedTuple
 
 from context_engine.review.checks import Check
@@ -12,6 +14,8 @@ from context_engine.secrets.secret_finder import find_secrets
 from context_engine.text.diff_reader import parse_diff
 from tests.support.engines import GRAMMARS, LANGUAGES
 
+SCRATCH = Path(gettempdir())
+"""Where analyzers of tests get their copies."""
 PARSERS = Parsers(LANGUAGES, GRAMMARS, lambda text, path: find_secrets(text, path=path))
 
 
