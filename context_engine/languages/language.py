@@ -12,7 +12,7 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal
@@ -548,12 +548,20 @@ def _convert(section: str, value: Any, kind: Any) -> Any:
 
 
 def _check_pattern(field: str, pattern: str) -> None:
-    """Refuse a pattern that RE2 cannot run. Raises: _FieldError."""
+    """Refuse a pattern that RE2 cannot run, or that lacks a group that is read. Raises: _FieldError."""
     try:
-        compile_pattern(pattern)
+        found = compile_pattern(pattern)
     except (re.error, ValueError) as error:
         raise _FieldError(field, f"is not a regular expression that RE2 can run: {error}") from error
+    missing = [group for group in GROUPS.get(field, ()) if group not in (*found.groupindex, *range(found.groups + 1))]
+    if pattern and missing:
+        raise _FieldError(field, f"has no group {missing[0]}")
 
 
+GROUPS: Mapping[str, Sequence[str | int]] = {
+    "outline.declarator": ("path", "name", "call"),
+    **dict.fromkeys(("outline.blanks", "outline.semicolons", "outline.opening"), (1,)),
+}
+"""What their readers ask a match of these patterns for."""
 SHOWN_CHARS_MAX = 200
 KeywordKind = SymbolKind | Literal["extends", "import"]

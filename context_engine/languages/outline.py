@@ -244,7 +244,7 @@ def _declarator(language: Language) -> re.Pattern[str] | None:
 def _read_declarator(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:
     """Read name, kind and owner out of a whole declarator, as C writes them: `*zoo::Cat::purr(int)`."""
     match = declarator.match(text)
-    if match is None:
+    if match is None or match["name"] is None:
         return text, kind, owner
     path, name, call = match.group("path", "name", "call")
     if call:

@@ -93,7 +93,7 @@ def read_pieces(language: Language, data: bytes, grammars: Grammars) -> tuple[by
     pieces = [Piece(0, tree)]
     opening = compile_pattern(language.opening, of_bytes=True).match(data) if tree.root_node.has_error else None
     if opening and language.content == "code":
-        reader = _PieceReader(language, data, grammars, opening.end(1) if language.opening else 0)
+        reader = _PieceReader(language, data, grammars, max(0, opening.end(1)) if language.opening else 0)
         for start, stop in _broken_parts(data, tree.root_node):
             reader.read_part([], reader.lines(start, stop), [], DEPTH_MAX)
             pieces += [*reader.pieces, Piece(stop, tree)]

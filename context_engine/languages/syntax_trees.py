@@ -153,7 +153,7 @@ def _only_inside(parts: tuple[tuple[str, ...], ...], data: bytes) -> bytes:
             if taken.find(1, begin.start(), begin.end()) >= 0:
                 continue
             close = closes.search(data, begin.end())
-            start = begin.start(1) if opens.groups else begin.end()
+            start = begin.start(1) if opens.groups and begin[1] is not None else begin.end()
             stop, at = (close.start(), max(close.end(), at)) if close else (len(data), len(data) + 1)
             kept[start - len(before) : stop] = before + data[start:stop]
             kept[stop : stop + len(after)] = after[: len(data) - stop]

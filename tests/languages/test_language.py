@@ -142,6 +142,10 @@ def test_a_users_language_replaces_ours_of_the_same_name(tmp_path: Path) -> None
         ("name = 'x'\n[comments]\nblock = [['/*']]", "comments.block"),
         ("name = 'x'\n[comments]\ndocstring = '('", "comments.docstring"),
         ("name = 'x'\n[outline]\ndepth_max = true", "outline.depth_max"),
+        ("name = 'x'\n[outline]\nblanks = ['x']", "outline.blanks"),
+        ("name = 'x'\n[outline]\nsemicolons = '(?:x)'", "outline.semicolons"),
+        ("name = 'x'\n[outline]\nopening = 'x'", "outline.opening"),
+        ("name = 'x'\n[outline]\ndeclarator = '(?P<name>x)'", "outline.declarator"),
         ("name = 'x'\n[keywords]\ndef = 'spell'", "keywords.def"),
         ("name = 'x'\n[claims]\n'.h' = '['", "claims..h"),
         ("name = ", None),
@@ -152,6 +156,24 @@ def test_a_wrong_language_file_is_refused_with_its_file_and_field(text: str, fie
         read_language(text, "mine.toml")
     assert refused.value.details == {"file": "mine.toml"} | ({"field": field} if field else {})
     assert "mine.toml" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "blanks = ['x|(y)']",
+        "semicolons = 'x|(y)'",
+        "opening = '(y)?'",
+        "declarator = '(?P<path>y)?(?P<name>y)?(?P<call>y)?'",
+    ],
+)
+def test_a_group_that_takes_no_part_in_a_match_changes_nothing(field: str, tmp_path: Path) -> None:
+    text = 'name = "odd"\nbased_on = "cpp"\nsuffixes = [".odd"]\n'
+    known = {language.name: language for language in LANGUAGES.listed}
+    plain, odd = (read_language(f"{text}{more}", "odd.toml", known) for more in ("", f"[outline]\n{field}\n"))
+    source = b"int x = 1;\nclass A {\nvoid f();\n};\n)\n"
+    found = [outline_file(language, source, Grammars(tmp_path)).symbols for language in (plain, odd)]
+    assert [symbol.line for symbol in found[0]] == [symbol.line for symbol in found[1]]
 
 
 def test_an_unknown_language_name_is_refused_with_the_known_ones() -> None:
