@@ -142,6 +142,8 @@ def _only_inside(parts: tuple[tuple[str, ...], ...], data: bytes) -> bytes:
 
     >>> _only_inside((("<a>", "</a>", ";(", ")"),), b"no<a>yes</a>no")
     b'   ;(yes)     '
+    >>> _only_inside((("<a>|(<b>)", "</a>"),), b"no<a>yes</a>no")
+    b'     yes      '
     """
     kept, taken = bytearray(data.translate(_BLANKS)), bytearray(len(data))
     for part in parts:

@@ -97,6 +97,11 @@ class SecretCandidate(NamedTuple):
         """The text that would be redacted."""
         return self.data[self.start : self.stop].decode("utf-8", "replace")
 
+    @property
+    def after_word(self) -> str:
+        """What of it follows the word that it begins with."""
+        return self.data[self.word_stop : self.stop].decode("utf-8", "replace")
+
 
 # -- what its own shape shows -----------------------------------------------------------------------------------------
 
@@ -310,6 +315,7 @@ VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {
     "secret": _if_assigned(is_named_secret),
     "password": _if_assigned(is_named_password),
     "drawn": lambda candidate: is_drawn_or_id(candidate.value),
+    "issued": lambda candidate: is_drawn_or_id(candidate.after_word),
     "chosen": lambda candidate: is_chosen(candidate.value),
     "stated": lambda candidate: is_chosen(candidate.value) or is_password_of_letters(candidate.value),
     "hashed": is_password_hash,
