@@ -23,19 +23,11 @@ REASONS = (
     *("dubious ownership", "not a git repository", "unknown revision", "bad revision", "bad object", "bad config"),
     *("index file corrupt", "does not appear to be a git repository", "repository not found", "authentication failed"),
     *("could not read from remote repository", "could not resolve host", "could not read username", "not allowed"),
-    *(
-        "remote branch",
-        "already exists",
-        "lazy fetching disabled",
-        "unknown repository extension",
-        "expected git repo version",
-        "connection refused",
-        "connection timed out",
-    ),
-    *("no such file or directory", "does not exist", "permission denied", "no space left on device", "out of memory"),
-    *("cannot find module", "could not find config file", "no matching package", "command not found"),
-    *("unknown repository extension", "expected git repo version"),
-    *("parse error", "syntax error", "unrecognized arguments", "invalid value", "unsupported"),
+    *("remote branch", "already exists", "lazy fetching disabled", "unknown repository extension"),
+    *("expected git repo version", "connection refused", "connection timed out", "no such file or directory"),
+    *("does not exist", "permission denied", "no space left on device", "out of memory", "cannot find module"),
+    *("could not find config file", "no matching package", "command not found", "parse error", "syntax error"),
+    *("unrecognized arguments", "invalid value", "unsupported"),
 )
 """Fixed words of known programs that say why they failed; the first that occurs is quoted."""
 _ERROR_CLASS = re.compile(r"\b[A-Z][A-Za-z]{0,40}(?:Error|Exception)\b")

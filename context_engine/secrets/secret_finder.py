@@ -459,8 +459,6 @@ def _match_near(data: bytes, rule: SecretRule, start: int, stop: int, search: Se
 
 def _verify(data: bytes, rule: SecretRule, candidate: SecretCandidate, search: SearchContext) -> SecretSpan | None:
     """Return the candidate if it is a whole word and its verifier confirms it, else None."""
-    if candidate.assignment is None:
-        candidate = _cut_at_joint(candidate, rule)
     start, stop = candidate.start, candidate.stop
     if start == stop or (candidate.assignment is None and not _is_separate(candidate, rule)):
         return None
@@ -496,23 +494,6 @@ def _find_anywhere(data: bytes, rules: SecretRules, path: str) -> Iterator[Secre
             value = data[start:stop].decode("utf-8", "replace")
             if stop > start and entropy(value) >= rule.entropy:
                 yield SecretSpan(start, stop, rule)
-
-
-JOINTS_TRIED = 8
-
-
-def _cut_at_joint(candidate: SecretCandidate, rule: SecretRule) -> SecretCandidate:
-    """Return a token without the word joined to it: of `figd_...-suffix` a pattern may match a part of the suffix."""
-    if rule.group or not rule.joins or edge_after(candidate.data, candidate.stop) is not WordEdge.INSIDE:
-        return candidate
-    stop = candidate.stop
-    for _ in range(JOINTS_TRIED):
-        stop = max(candidate.data.rfind(joint, candidate.start, stop) for joint in (b"-", b"_"))
-        if stop <= candidate.start:
-            break
-        if match := compile_own(rule.pattern).fullmatch(candidate.data, candidate.start, stop):
-            return candidate._replace(stop=stop, match=match)
-    return candidate
 
 
 def _is_separate(candidate: SecretCandidate, rule: SecretRule) -> bool:
