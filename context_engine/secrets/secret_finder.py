@@ -230,7 +230,6 @@ WEAK = re.compile(
 """Passwords that are a word, or a word and a number: `tiger`, `Secret123`."""
 SPEAKS_OF_ITSELF = ("pass", "secret", "hunter", "pa$$", "pa33")
 """Values that name what they are."""
-HASH = re.compile(r"\$(?:apr1|[156y]|2[aby]|argon2\w{1,2})\$")
 
 
 def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool:
@@ -240,8 +239,6 @@ def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool
         return rule.tier == "strict" and rule.place == "start"
     if kind not in EXAMPLES:
         return True
-    if HASH.search(value):
-        return False
     if rule.kind == "password" and (WEAK.fullmatch(value) or any(word in value.lower() for word in SPEAKS_OF_ITSELF)):
         return False
     words = decode_value(value).decode("latin-1")
@@ -514,7 +511,9 @@ class WordEdge(IntEnum):
 
 
 def edge_before(data: bytes, start: int) -> WordEdge:
-    """Return how a word that starts here is connected to what is before it."""
+    """Return how a word that starts here is connected to what is before it; the letter of an escape starts none."""
+    if skip_escape(data, start) > start:
+        return WordEdge.INSIDE
     if not start or data[start] not in WORD or (data[start - 1] not in WORD and data[start - 1] not in JOINTS):
         return WordEdge.FREE
     if BEFORE.search(data[max(0, start - BEFORE_BYTES) : start]):

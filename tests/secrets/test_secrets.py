@@ -17,10 +17,11 @@ KEYS = {
     "github token": ["gh" + "p_" + BODY[:36], "gh" + "s_" + BODY, "github_" + "pat_" + BODY[:22] + "_" + BODY],
     "gitlab token": ["glp" + "at-" + BODY[:20]],
     "slack token": ["xox" + "b-" + "314159265358-" + BODY[:24]],
-    "api key": ["npm" + "_" + BODY[:36]],
     "hugging face token": ["hf" + "_" + BODY[:34]],
-    "api key": ["sk-" + "ant-api03-" + BODY, "sk-" + "proj-" + BODY, "sk-" + BODY, "sk" + "_live_" + BODY[:24]],
-    "google key": ["AI" + "za" + BODY[:35]],
+    "api key": [
+        *("sk-" + "ant-api03-" + BODY, "sk-" + "proj-" + BODY, "sk-" + BODY, "sk" + "_live_" + BODY[:24]),
+        *("npm" + "_" + BODY[:36], "AI" + "za" + BODY[:35]),
+    ],
     "jwt": ["ey" + "J" + BODY[:20] + ".ey" + "J" + BODY[:30] + "." + BODY[:43]],
 }
 EACH = [(kind, key) for kind, keys in KEYS.items() for key in keys]
