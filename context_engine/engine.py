@@ -306,8 +306,7 @@ class Engine(Workspace):
 
     def notes(self) -> list[tuple[str, str]]:
         """Return what is not used of the settings and languages of the repository and the user, and next steps."""
-        step = "Make it a plain file that ends in .toml, or remove it."
-        return [*self.settings.notes(), *((what, step) for what in self.languages.unused)]
+        return [*self.settings.notes(), *self.languages.unused]
 
     def close(self) -> None:
         """Stop the threads and processes and close the files."""

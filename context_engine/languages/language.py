@@ -253,10 +253,10 @@ class Language(Outlining, frozen=True, kw_only=True):
 class Languages:
     """An ordered, explicit list of languages and the look-ups that find a file's own."""
 
-    def __init__(self, listed: tuple[Language, ...], unused: tuple[str, ...] = ()) -> None:
+    def __init__(self, listed: tuple[Language, ...], unused: tuple[tuple[str, str], ...] = ()) -> None:
         """Build the look-ups; where two languages claim the same key, the first has it.
 
-        `unused` says of each folder with files that are not used which these are.
+        `unused` says of each folder with files that are not used which these are, and what to do.
         """
         self.listed = listed
         self.unused = unused
@@ -304,7 +304,8 @@ class Languages:
         names = {language.name for language in own}
         listed = own + tuple(language for language in self.listed if language.name not in names)
         more = f", and {len(unused) - 1} more" * (len(unused) > 1)
-        notes = tuple(f"{folder.path}: {first}{more}: not used" for first in unused[:1])
+        step = "Make it a plain file that ends in .toml, or remove it."
+        notes = tuple((f"{folder.path}: {first}{more}: not used", step) for first in unused[:1])
         return Languages(listed, self.unused + notes)
 
     def file_endings(self) -> frozenset[str]:
@@ -562,6 +563,6 @@ GROUPS: Mapping[str, Sequence[str | int]] = {
     "outline.declarator": ("path", "name", "call"),
     **dict.fromkeys(("outline.blanks", "outline.semicolons", "outline.opening"), (1,)),
 }
-"""What their readers ask a match of these patterns for."""
+"""The groups that are read of a match of these patterns."""
 SHOWN_CHARS_MAX = 200
 KeywordKind = SymbolKind | Literal["extends", "import"]

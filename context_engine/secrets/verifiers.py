@@ -99,7 +99,7 @@ class SecretCandidate(NamedTuple):
 
     @property
     def after_word(self) -> str:
-        """What of it follows the word that it begins with."""
+        """The part behind the word that it begins with."""
         return self.data[self.word_stop : self.stop].decode("utf-8", "replace")
 
 

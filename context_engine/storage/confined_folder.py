@@ -31,7 +31,7 @@ from typing import Self
 from context_engine.storage.private_files import PRIVATE_FOLDER, is_temporary, temporary_name
 
 ABANDONED_AFTER_S = 60.0
-"""What is this old was left by a killed process: a live one renames its file at once, its programs end in 20 s."""
+"""A killed process left it if it is this old: a live one renames its file at once, and its programs end in 20 s."""
 FOLDER_DEPTH = 3
 """Nothing that we write is deeper: `plans/.trash/NAME/v0001.json`."""
 LINKS_MAX = 40
