@@ -103,7 +103,7 @@ def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[byte
 
 def prepare_source(language: Language, data: bytes) -> bytes:
     """Return the bytes of a file as its parser sees them."""
-    for pattern in language.blanks:
+    for pattern in filter(None, language.blanks):
         data = compile_pattern(pattern, of_bytes=True).sub(lambda match: _translate(match, _BLANKS), data)
     if language.only_inside:
         data = _only_inside(language.only_inside, data)

@@ -161,7 +161,7 @@ def test_a_wrong_language_file_is_refused_with_its_file_and_field(text: str, fie
 @pytest.mark.parametrize(
     "field",
     [
-        "blanks = ['x|(y)']",
+        "blanks = ['x|(y)', '']",
         "semicolons = 'x|(y)'",
         "opening = '(y)?'",
         "declarator = '(?P<path>y)?(?P<name>y)?(?P<call>y)?'",
