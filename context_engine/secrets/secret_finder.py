@@ -230,6 +230,7 @@ WEAK = re.compile(
 """Passwords that are a word, or a word and a number: `tiger`, `Secret123`."""
 SPEAKS_OF_ITSELF = ("pass", "secret", "hunter", "pa$$", "pa33")
 """Values that name what they are."""
+HASH = re.compile(r"\$(?:apr1|[156y]|2[aby]|argon2\w{1,2})\$")
 
 
 def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool:
@@ -239,6 +240,8 @@ def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool
         return rule.tier == "strict" and rule.place == "start"
     if kind not in EXAMPLES:
         return True
+    if HASH.search(value):
+        return False
     if rule.kind == "password" and (WEAK.fullmatch(value) or any(word in value.lower() for word in SPEAKS_OF_ITSELF)):
         return False
     words = decode_value(value).decode("latin-1")
