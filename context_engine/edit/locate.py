@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice, pairwise
 
 from rapidfuzz.distance import Levenshtein
@@ -223,50 +224,31 @@ def _solid_keys(text: str) -> list[str]:
     return [key for key in keys_of(text) if key]
 
 
-# -- right next to it ----------------------------------------------------------------------------------------------
+# -- right next to it, whatever the whitespace, somewhere near --------------------------------------------------------
 
 
-def _is_above(content: FileContent, spot: TextMatch, wanted: list[str]) -> bool:
-    """Return whether the lines right above are just these."""
-    first = content.line_of(spot.start)
-    return first >= len(wanted) and content.lines[first - len(wanted) : first] == wanted
+def _is_beside(content: FileContent, spot: TextMatch, wanted: list[str], *, after: bool = False) -> bool:
+    """Return whether the lines right above are just these, or those right below."""
+    last, first = span_of(content, spot).last, content.line_of(spot.start)
+    there = content.lines[last : last + len(wanted)] if after else content.lines[max(0, first - len(wanted)) : first]
+    return there == wanted
 
 
-def _is_below(content: FileContent, spot: TextMatch, wanted: list[str]) -> bool:
-    """Return whether the lines right below are just these."""
-    last = span_of(content, spot).last
-    return content.lines[last : last + len(wanted)] == wanted
-
-
-# -- whatever the whitespace --------------------------------------------------------------------------------------
-
-
-def _keys_above(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the lines above are these, blank ones and whitespace not counted."""
+def _has_keys(content: FileContent, spot: TextMatch, context: str, *, after: bool = False) -> bool:
+    """Return whether the lines above are these, or those below, blank ones and whitespace not counted."""
     wanted = _solid_keys(context)
-    stop = content.solid_before(content.line_of(spot.start))
-    return stop >= len(wanted) and content.keys_at(stop - len(wanted), len(wanted)) == wanted
+    line = span_of(content, spot).last if after else content.line_of(spot.start)
+    at = content.solid_before(line) - (0 if after else len(wanted))
+    return at >= 0 and content.keys_at(at, len(wanted)) == wanted
 
 
-def _keys_below(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the lines below are these, blank ones and whitespace not counted."""
-    wanted = _solid_keys(context)
-    return content.keys_at(content.solid_before(span_of(content, spot).last), len(wanted)) == wanted
-
-
-# -- somewhere near ------------------------------------------------------------------------------------------------
-
-
-def _window_before(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the text is in the lines before, within its own length and some more."""
-    start = content.norm.rfind("\n", 0, max(0, spot.start - len(context) - WINDOW_CHARS)) + 1
-    return _holds(content.norm[start : spot.start], context)
-
-
-def _window_after(content: FileContent, spot: TextMatch, context: str) -> bool:
-    """Return whether the text is in the lines after, within its own length and some more."""
-    stop = content.norm.find("\n", min(len(content.norm), spot.stop + len(context) + WINDOW_CHARS))
-    return _holds(content.norm[spot.stop : stop if stop >= 0 else len(content.norm)], context)
+def _is_near(content: FileContent, spot: TextMatch, context: str, *, after: bool = False) -> bool:
+    """Return whether the text is in the lines before, or after, within its own length and some more."""
+    reach, text = len(context) + WINDOW_CHARS, content.norm
+    if after:
+        stop = text.find("\n", min(len(text), spot.stop + reach))
+        return _holds(text[spot.stop : stop if stop >= 0 else len(text)], context)
+    return _holds(text[text.rfind("\n", 0, max(0, spot.start - reach)) + 1 : spot.start], context)
 
 
 def _holds(text: str, context: str) -> bool:
@@ -287,20 +269,22 @@ def _scope(content: FileContent, spot: TextMatch, context: str) -> bool:
 
 
 BEFORE: tuple[Stage, ...] = (
-    lambda content, spot, text: _is_above(content, spot, text.split("\n")),  # a last line break is a blank line
-    lambda content, spot, text: _is_above(content, spot, text.removesuffix("\n").split("\n")),
+    lambda content, spot, text: _is_beside(content, spot, text.split("\n")),  # a last line break is a blank line
+    lambda content, spot, text: _is_beside(content, spot, text.removesuffix("\n").split("\n")),
     lambda content, spot, text: content.norm.endswith(text, 0, spot.start),
-    _keys_above,
-    _window_before,
+    _has_keys,
+    _is_near,
     _scope,
     lambda content, spot, text: _holds(content.norm[: spot.start], text),
 )
 AFTER: tuple[Stage, ...] = (
-    lambda content, spot, text: _is_below(content, spot, text.split("\n")),
-    lambda content, spot, text: _is_below(content, spot, text.removeprefix("\n").removesuffix("\n").split("\n")),
+    lambda content, spot, text: _is_beside(content, spot, text.split("\n"), after=True),
+    lambda content, spot, text: _is_beside(
+        content, spot, text.removeprefix("\n").removesuffix("\n").split("\n"), after=True
+    ),
     lambda content, spot, text: content.norm.startswith(text, spot.stop),
-    _keys_below,
-    _window_after,
+    partial(_has_keys, after=True),
+    partial(_is_near, after=True),
     lambda content, spot, text: _holds(content.norm[spot.stop :], text),
 )
 """From the strictest to the loosest; the last is enough for a place that is the only one."""
