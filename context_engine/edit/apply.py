@@ -107,13 +107,13 @@ class Transactions:
         self._folders.make(step.op.folders)
         open_folders.add(step.seen)
         if step.op.temp:
-            step.seen.stage(step.planned.data, step.op.temp, flush=self._flush)
+            step.seen.stage(step.planned.data, step.op.temp, flush=self._flush, mode=step.op.mode)
 
     def _put(self, step: FileStep) -> None:
         if step.planned.is_deletion:
             step.seen.remove()
         elif step.op.temp:
-            step.seen.put(step.op.temp, mode=None if step.seen.exists else step.op.mode)
+            step.seen.put(step.op.temp)
         else:
             step.seen.write_over(step.planned.data, flush=self._flush)
 
@@ -201,8 +201,8 @@ class Transactions:
         try:
             if not seen.exists:
                 self._folders.make(self._folders.missing(seen.path))
-            seen.stage(old, temporary, flush=self._flush)
-            seen.put(temporary, mode=None if seen.exists else op.mode)
+            seen.stage(old, temporary, flush=self._flush, mode=op.mode)
+            seen.put(temporary)
         finally:
             seen.discard(temporary)
 

@@ -168,30 +168,31 @@ class TargetFile:
 
     # -- replacing it --
 
-    def stage(self, data: bytes, temporary: str, *, flush: bool) -> None:
+    def stage(self, data: bytes, temporary: str, *, flush: bool, mode: int | None = None) -> None:
         """Write the new content next to the file, under a temporary name, with the owner and mode of the file.
 
-        Raises: WriteFailed.
+        `mode` is for a new file that existed before. Raises: WriteFailed.
         """
         with _translate_errors(self.path), self.folder.open() as folder:
 
             def finish(descriptor: int) -> None:
                 if self.status is not None:
                     _copy_metadata(descriptor, folder, temporary, self)
+                elif mode is not None:
+                    _set_mode(descriptor, folder, temporary, mode)
 
-            folder.create(temporary, data, 0o600 if self.exists else 0o666, finish, flush=flush)
+            is_new = not self.exists and mode is None
+            folder.create(temporary, data, 0o666 if is_new else 0o600, finish, flush=flush)
 
-    def put(self, temporary: str, *, mode: int | None = None) -> None:
+    def put(self, temporary: str) -> None:
         """Rename the staged content onto the file; a new file never replaces one that has appeared meanwhile.
 
-        `mode` is for a new file that existed before. Raises: WriteFailed, StaleFile.
+        Raises: WriteFailed, StaleFile.
         """
         with _translate_errors(self.path), self.folder.open() as folder:
             if self.exists:
                 folder.rename(temporary, self.name)
                 return
-            if mode is not None:
-                _set_mode(folder, temporary, mode)
             try:
                 is_new = folder.rename_new(temporary, self.name)
             except OSError:  # a file system without hard links
@@ -432,9 +433,7 @@ def _copy_metadata(descriptor: int, folder: OpenFolder, temporary: str, file: Ta
     if hasattr(os, "fchown"):
         with suppress(PermissionError):  # a group that this user is not in
             os.fchown(descriptor, file.status.st_uid, file.status.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(file.status.st_mode))
-    else:
-        os.chmod(folder.name_of(temporary), stat.S_IMODE(file.status.st_mode))
+    _set_mode(descriptor, folder, temporary, stat.S_IMODE(file.status.st_mode))
     if hasattr(os, "listxattr"):
         _copy_attributes(descriptor, folder, file)
 
@@ -461,15 +460,11 @@ def _copy_attributes(descriptor: int, folder: OpenFolder, file: TargetFile) -> N
         os.close(old)
 
 
-def _set_mode(folder: OpenFolder, temporary: str, mode: int) -> None:
-    if not hasattr(os, "fchmod"):
-        os.chmod(folder.name_of(temporary), mode)
-        return
-    descriptor = folder.open(temporary, os.O_RDONLY)
-    try:
+def _set_mode(descriptor: int, folder: OpenFolder, temporary: str, mode: int) -> None:
+    if hasattr(os, "fchmod"):
         os.fchmod(descriptor, mode)
-    finally:
-        os.close(descriptor)
+    else:
+        os.chmod(folder.name_of(temporary), mode)
 
 
 @contextmanager

@@ -166,8 +166,8 @@ def test_what_lies_beside_a_file_never_overwrites_or_follows_anything(tmp_path: 
 def test_a_new_file_gets_the_usual_mode_or_the_one_it_had(tmp_path: Path) -> None:
     for name, mode in (("plain", None), ("script", 0o755)):
         seen = look(tmp_path / name)
-        seen.stage(b"1", ".ctx-1.tmp", flush=True)
-        seen.put(".ctx-1.tmp", mode=mode)
+        seen.stage(b"1", ".ctx-1.tmp", flush=True, mode=mode)
+        seen.put(".ctx-1.tmp")
     usual = file(tmp_path / "other", b"1").stat().st_mode
     assert (tmp_path / "plain").stat().st_mode == usual
     assert os.name != "posix" or stat.S_IMODE((tmp_path / "script").stat().st_mode) == 0o755
