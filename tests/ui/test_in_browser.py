@@ -319,6 +319,7 @@ def test_a_memory_is_added_with_write(chromium: Any, may_write: Browser, read_on
     watched = Watched(chromium, may_write)
     tab = watched.open("memories")
     tab.get_by_role("button", name="Add", exact=True).click()
+    assert tab.evaluate("() => document.activeElement.tagName") == "SELECT", "the first field has the focus"
     tab.get_by_label("Category").select_option("preferences")
     tab.get_by_label("Content").fill(f"Ask before you add a dependency. {XSS}")
     tab.get_by_label("Tags").fill("packages")

@@ -29,6 +29,7 @@ function memoryForm(memory, save, cancel) {
   const fields = [field("Title", el("input", { value: memory.title })), field("Content", el("textarea", { rows: "5", required: true, value: memory.content })),
     field("Tags", el("input", { value: memory.tags?.join(", ") })), field("Expires", el("input", { type: "date", value: memory.expires_at?.slice(0, 10) }))];
   if (!memory.id) fields.unshift(field("Category", el("select", {}, CATEGORIES.map((name) => el("option", {}, name)))));
+  queueMicrotask(() => fields[0][1].focus());  // when it is on the page
   const submit = (event) => {
     event.preventDefault();
     const { tags, expires, ...given } = Object.fromEntries(fields.map(([name, { value }]) => [name, value]));
