@@ -22,12 +22,13 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "repositories.md"
 SUBJECT = "Charge for heavy parcels"
 BEFORE = "def shipping_cost(weight):\n    return 5\n"
 AFTER = "def shipping_cost(weight):\n    return 5 + weight\n"
+SHOP = "from app import shipping_cost\n\n\ndef total(weight):\n    return shipping_cost(weight)\n"
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "a1" * 32 + "\nsize 123456\n"
 
 
 def commit_twice(root: Path) -> Path:
     """Make two commits of `app.py`, the second with the subject."""
-    commit(root, "Start", {"app.py": BEFORE, "lib/util.py": "def pack(box):\n    return box\n"})
+    commit(root, "Start", {"app.py": BEFORE, "shop.py": SHOP, "lib/util.py": "def pack(box):\n    return box\n"})
     commit(root, SUBJECT, {"app.py": AFTER})
     return root
 
@@ -119,14 +120,19 @@ def history(engine: Engine, root: Path) -> str:
     found = told(engine, "history", target=place_of(root), format="json")
     assert found["commits"][0]["subject"] == SUBJECT
     assert SUBJECT in text(engine, "history", target=f"{place_of(root)}:2")
+    other = text(engine, "history", target=place_of(root, "lib/util.py"))
+    assert "Start" in other or SUBJECT in other  # also of a file that is not on the disk
     return str(found.get("shallow", ""))
 
 
 def review(engine: Engine, root: Path) -> str:
-    tree(root, {place_of(root): AFTER.replace("5", "6")})
-    for target in ("unstaged", "HEAD"):
+    tree(root, {place_of(root): AFTER.replace("cost", "price")})
+    for target, files in (("unstaged", 1), ("HEAD", 1), ("HEAD~1", 3)):  # the last has no parent
         found = told(engine, "review_git_diff", target=target, assist="off", format="json")
-        assert found["git_info"]["files_changed"] == 1
+        assert found["git_info"]["files_changed"] == files
+        assert ("shop.py" in str(found["review"]["findings"])) == (
+            target == "unstaged"
+        )  # by the version before the change
     return ""
 
 
