@@ -20,6 +20,7 @@ QUALIFIED = ("qualified_name", "relative_name")
 BUILT_IN_TYPES = frozenset(
     "array string int float bool mixed callable iterable void null object never true false".split()
 )
+COLLECTIONS = frozenset({"array", "iterable"})
 
 
 class PhpStyle(ModuleStyle):
@@ -106,10 +107,11 @@ class PhpStyle(ModuleStyle):
         """Return the type of a case of an enum, and types that only a comment says."""
         if binding.statement.type == "enum_case":
             return self.class_of_scope(file, binding.scope, "instance")
-        is_typed = len(binding.fields) < 2 or binding.field(1) is not None
-        if binding.role not in ("variable", "parameter") or is_typed:
+        is_typed = binding.role != "loop" and len(binding.fields) < 2
+        if binding.role not in ("variable", "parameter", "loop") or is_typed:
             return None
-        return self._written_values(file, _documented_type(file, binding)) or None
+        declared = binding.field(1) if binding.role != "loop" else None
+        return self._written_values(file, _documented_type(file, binding, declared)) or None
 
     def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return what a call of a method gives."""
@@ -129,21 +131,20 @@ class PhpStyle(ModuleStyle):
         at = self.project.binding_at(method.place)
         if at is None:
             return ()
-        written = "" if get(at[1].statement, "return_type") else _documented_type(*at)
+        written = _documented_type(*at, get(at[1].statement, "return_type"))
         if written in ("static", "$this", "self") and method.receiver is not None:
             return (Value("instance", method.receiver),)
         return self._written_values(at[0], written) if written else self.resolver.results((method,))
 
     def _written_values(self, file: SyntaxFile, written: str) -> Values:
-        """Return the values of a type in a comment: `Cat|Dog[]|null`."""
+        """Return the values of a type in a comment: `Cat|Dog[][]|null`."""
         found: list[Value] = []
         for part in written.replace("?", "").split("|"):
-            name = part.removesuffix("[]")
-            if not name or name in BUILT_IN_TYPES or "[" in name:
-                continue
-            classes = self.resolver.place_values(self._find_classes(file, name))
-            inner = self.resolver.instances(classes) or (Value("external", name=name),)
-            found += (Value("external", name="array", arguments=(inner,)),) if part.endswith("[]") else inner
+            if inner := self._written_values(file, part[:-2]) if part.endswith("[]") else ():
+                found.append(Value("external", name="array", arguments=(inner,)))
+            elif part and part not in BUILT_IN_TYPES and "[" not in part:
+                classes = self.resolver.place_values(self._find_classes(file, part))
+                found += self.resolver.instances(classes) or (Value("external", name=part),)
         return tuple(found)
 
     # -- namespaces --
@@ -207,9 +208,15 @@ def _tested_class(file: SyntaxFile, name: str, node: SyntaxNode) -> str:
     return ""
 
 
-def _documented_type(file: SyntaxFile, binding: NameBinding) -> str:
-    """Return the type that the comment before a property, a parameter's function or a function says."""
+def _documented_type(file: SyntaxFile, binding: NameBinding, declared: SyntaxNode | None) -> str:
+    """Return the type that the comment before a property, a loop, a parameter's function or a function says.
+
+    That of a thing that is declared as a collection says of what.
+    """
+    if declared and file.text(declared).strip("?") not in COLLECTIONS:
+        return ""
     wanted = {"function": "return", "parameter": "param"}.get(binding.role, "var")
+    is_named = binding.role in ("parameter", "loop")
     statement = beyond(
         binding.statement, "property_element", "simple_parameter", "formal_parameters", "variadic_parameter"
     )
@@ -217,6 +224,6 @@ def _documented_type(file: SyntaxFile, binding: NameBinding) -> str:
         statement = up(statement)
     comment = statement.prev_named_sibling or NO_NODE
     for kind, written, name in _DOC_TYPE.findall(file.text(comment)[:5000]) if comment.type == "comment" else ():
-        if kind == wanted and (kind != "param" or f"${name}" == binding.name):
+        if kind == wanted and (f"${name}" == binding.name or not (is_named or (name and kind == "var"))):
             return written
     return ""
