@@ -206,8 +206,8 @@ def _find_symbols(language: Language, data: bytes, best: dict[int, DefinitionMat
     make = tuple.__new__
     declarator = _declarator(language)
     for _, kind, node, name, owner in best.values():
-        if kind not in KINDS:
-            continue
+        if kind not in KINDS or name.start_byte == name.end_byte:
+            continue  # a bit field may have no name
         text = _name(data, name)
         if kind == EXTENDS:
             text = bare_type_name(text)
@@ -265,7 +265,7 @@ def bare_type_name(text: str) -> str:
 # -- macros ------------------------------------------------------------------------------------------------------
 
 
-ARGUMENT = re.compile(rb'\s*+("[^"\n]*+"|[^,()"]{0,200}+)([,)])')
+ARGUMENT = re.compile(rb'\s*+("[^"\n]*+"|(?![0-9])[^,()"]{0,200}+)([,)])')
 INSIDE = frozenset({"comment", "compound_statement", "preproc_arg", "preproc_def", "raw_string_content"})
 """Where a macro defines nothing that others see."""
 
