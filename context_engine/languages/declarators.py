@@ -89,7 +89,8 @@ def _declarator(node: SyntaxNode, parent: SyntaxNode) -> Declaration | None:
             break
         if not _continues(outer, at):
             return None
-        is_pointer = is_pointer or (outer.type == "parenthesized_declarator" and _has_star(outer))
+        inner = outer.named_children if outer.type == "parenthesized_declarator" else ()
+        is_pointer = is_pointer or any(one.type in ("pointer_declarator", "reference_declarator") for one in inner)
         is_function = is_function or (outer.type == "function_declarator" and not is_pointer)
         is_qualified = is_qualified or outer.type == "qualified_identifier"
         if outer.parent is None:
@@ -111,10 +112,6 @@ def _continues(outer: SyntaxNode, at: SyntaxNode) -> bool:
     if named is not None:
         return named == at
     return outer.type == "structured_binding_declarator" or at == outer.named_children[-1]
-
-
-def _has_star(node: SyntaxNode) -> bool:
-    return any(child.type in ("pointer_declarator", "reference_declarator") for child in node.named_children)
 
 
 def _is_variable(declaration: SyntaxNode, declarator: SyntaxNode) -> bool:

@@ -93,7 +93,7 @@ def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[byte
     if language.grammar is None:
         return data, f"there is no parser for {language.name}"
     data = prepare_source(language, data)
-    if language.content == "code" and len(data) > LINE_BYTES_MAX and _longest_line(data) > LINE_BYTES_MAX:
+    if language.content == "code" and len(data) > LINE_BYTES_MAX and max(map(len, data.split(b"\n"))) > LINE_BYTES_MAX:
         return data, f"a line of more than {LINE_BYTES_MAX:,} bytes: not parsed"
     tree = grammars.parse(language.grammar, data)
     if tree is None:
@@ -111,10 +111,6 @@ def prepare_source(language: Language, data: bytes) -> bytes:
         pattern = compile_pattern(language.semicolons, of_bytes=True)
         data = pattern.sub(lambda match: _translate(match, _SEMICOLONS), data)
     return data
-
-
-def _longest_line(data: bytes) -> int:
-    return max(map(len, data.split(b"\n")))
 
 
 def _too_broken(tree: Tree) -> bool:

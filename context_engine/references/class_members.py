@@ -64,7 +64,7 @@ class ClassMembers:
         return found is not None and self._resolver.style(found[0]).accepts(*found, usage)
 
     def _own(self, place: NamePlace, name: str) -> list[NamePlace]:
-        written = self._own_of_style(place, name)
+        written = self.own_of_style(place, name)
         if written is not None:
             return written
         found = self._scope_of(place)
@@ -79,11 +79,8 @@ class ClassMembers:
             return places
         return [*places, *style.added_members(file, number, name)]
 
-    def find_assigned(self, place: NamePlace, name: str) -> list[NamePlace]:
-        """Return the definitions of a member that is assigned to a function."""
-        return self._own_of_style(place, name) or []
-
-    def _own_of_style(self, place: NamePlace, name: str) -> list[NamePlace] | None:
+    def own_of_style(self, place: NamePlace, name: str) -> list[NamePlace] | None:
+        """Return the definitions of a member of a thing without a written class, as a function; None for classes."""
         file = self._resolver.project.read(place.path)
         return self._resolver.style(file).own_members(file, place, name) if file is not None else None
 

@@ -264,10 +264,6 @@ class GraphTraversal:
         step = Edge(definition.qualified, target, path, definition.line, "", 1, kind, source_at=_place(definition))
         self._edges.append(step)
 
-    def _hides(self, edge: Edge) -> bool:
-        """Whether a step is only named as a test to run."""
-        return self._is_impact and role_of(edge.path, "code") == "test"
-
     def _line(self, path: str, line: int) -> str:
         if path not in self._lines:
             self._lines[path] = self._graph.parses.lines(path)
@@ -276,7 +272,8 @@ class GraphTraversal:
 
     def _result(self) -> tuple[list[Edge], tuple[str, ...]]:
         unique = {(edge.depth, edge.path, edge.line, edge.source, edge.target): edge for edge in reversed(self._edges)}
-        kept = [unique[key] for key in sorted(unique) if not self._hides(unique[key])][: self._limit + 1]
+        shown = (key for key in sorted(unique) if not (self._is_impact and role_of(unique[key].path, "code") == "test"))
+        kept = [unique[key] for key in shown][: self._limit + 1]  # of an impact, tests are only named as ones to run
         edges = [replace(edge, evidence=self._line(edge.path, edge.line)) for edge in kept]
         return edges, tuple(dict.fromkeys(self._notes))
 
@@ -424,7 +421,8 @@ class NeighborFinder:
             lines = [] if is_sensitive(path) else self.lines(path)[: int(last[chunk])]
             imports = {line for _, line in outline.imports}
             for number in range(int(first[chunk]), len(lines) + 1):
-                if number not in imports and _mentions(lines[number - 1], name):
+                text = lines[number - 1]
+                if number not in imports and name in text and name in _WORD.findall(text):
                     around = (one for one in outline.symbols if one.kind != "section" and one.name != name)
                     around = [symbol for symbol in around if symbol.first <= number <= symbol.last]
                     nearest = min(around, key=lambda symbol: symbol.last - symbol.first, default=None)
@@ -436,10 +434,6 @@ class NeighborFinder:
         lines = self.lines(path)
         text = lines[line - 1].strip()[:CHARS_MAX] if line <= len(lines) and not is_sensitive(path) else ""
         return Neighbor(path, line, text, relation)
-
-
-def _mentions(line: str, name: str) -> bool:
-    return name in line and name in _WORD.findall(line)
 
 
 def _symbols_of(symbols: Sequence[StoredSymbol], span: LineSpan) -> list[StoredSymbol]:

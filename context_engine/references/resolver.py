@@ -248,7 +248,7 @@ class Resolver:
             return narrowed
         bindings = self.visible_bindings(file, name, offset)
         if bindings:
-            return self._of_bindings(file, bindings)
+            return tuple(value for binding in bindings for value in self.binding_values(file, binding))
         other = self.style(file).unbound_values(file, name)
         if other:
             return other
@@ -264,9 +264,6 @@ class Resolver:
             found = self.project.binding_at(place)
             values += self.binding_values(*found, receiver) if found else ()
         return tuple(values)
-
-    def _of_bindings(self, file: SyntaxFile, bindings: Iterable[NameBinding]) -> Values:
-        return tuple(value for binding in bindings for value in self.binding_values(file, binding))
 
     def binding_values(self, file: SyntaxFile, binding: NameBinding, receiver: Value | None = None) -> Values:
         """Return what a binding gives its name."""
@@ -374,7 +371,7 @@ class Resolver:
             found = self.module_member(value, name)
             return (found or []), found is not None
         if value.kind == "function":
-            return (self.members.find_assigned(value.place, name), True)
+            return (self.members.own_of_style(value.place, name) or [], True)
         return ([], False)
 
     def member_values(self, value: Value, name: str, usage: NameUsage | None = None) -> Values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Literal, NamedTuple
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
@@ -45,7 +45,7 @@ class CEntities:
         self._project = style.project
         self._read_own = style.read_own
         self._named: dict[str, list[Entity]] = {}
-        self.types_named = cache(self._collect_types)
+        self.types_named = cache(partial(self._collect, only_types=True))
         self.included_by = cache(self._find_included)
         self._included_directly = cache(self._find_directly_included)
         self._text = cache(self._project.load)
@@ -56,10 +56,6 @@ class CEntities:
             self._named[name] = self.types_named(name)  # the types only, where it is asked for inside of itself
             self._named[name] = self._collect(name, only_types=False)
         return self._named[name]
-
-    def _collect_types(self, name: str) -> list[Entity]:
-        """Return the namespaces, classes and other types of a name."""
-        return self._collect(name, only_types=True)
 
     def _collect(self, name: str, *, only_types: bool) -> list[Entity]:
         found: dict[EntityKey, Entity] = {}

@@ -349,16 +349,17 @@ class KotlinStyle(PackageStyle):
         if given.type != "property_delegate":
             return self.resolver.values(file, given)
         read = syntax.read_call(get(given, "@call_expression"))
-        return self._last_values(file, read.trailing) if file.text(read.callee) == "lazy" else ()
+        return (
+            self.resolver.values(file, syntax.last_expression(read.trailing))
+            if file.text(read.callee) == "lazy"
+            else ()
+        )
 
     def expression_values(self, file: SyntaxFile, node: SyntaxNode) -> Values | None:
         """Return what calls, and objects that are written there, are."""
         if node.type == "call_expression":
             return self._calls.results(file, syntax.read_call(node))
         return (Value("instance", NamePlace(file.path, node.start_byte)),) if node.type == "object_literal" else None
-
-    def _last_values(self, file: SyntaxFile, node: SyntaxNode) -> Values:
-        return self.resolver.values(file, syntax.last_expression(node))
 
     def result_values(self, file: SyntaxFile, binding: NameBinding) -> Values | None:
         """Return what calling a function gives: its written type, or its expression."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from functools import lru_cache
 from posixpath import dirname, join
 
 from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode, resolve_import
@@ -268,9 +267,4 @@ def read_python_import(file: SyntaxFile, binding: NameBinding) -> tuple[str, str
 def _decorators(file: SyntaxFile, function: SyntaxNode) -> list[str]:
     """Return the last names of the decorators of a function."""
     marks = children(get(function, "<decorated_definition"), "decorator")
-    return [_last_name(file.text(mark)) for mark in marks]
-
-
-@lru_cache(maxsize=4096)
-def _last_name(decorator: str) -> str:
-    return decorator.lstrip("@ ").partition("(")[0].strip().rpartition(".")[2]
+    return [file.text(mark).lstrip("@ ").partition("(")[0].strip().rpartition(".")[2] for mark in marks]
