@@ -112,6 +112,10 @@ class PackageStyle(ModuleStyle):
             return self.places_of_dotted(parts, None if is_member else TYPE)
         return []
 
+    def imported_values(self, file: SyntaxFile, binding: NameBinding) -> Values:
+        """Return what an imported name may be: something of a library, if the project does not define it."""
+        return super().imported_values(file, binding) or (Value("external", name=binding.name),)
+
     def unbound(self, file: SyntaxFile, name: str, offset: int) -> list[NamePlace] | None:
         """Return the inherited members of a name, or what packages and imports say of it."""
         usage = self.usage_at(file, offset) or VALUE

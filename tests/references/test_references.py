@@ -170,7 +170,7 @@ def test_a_reexport_leads_to_the_type(project: Open) -> None:
 def test_a_class_is_found_through_its_package_and_a_star_import(project: Open) -> None:
     engine = project("Java")
     edges = engine.symbols.trace("Gate").edges
-    assert [(edge.path, edge.line, edge.certainty) for edge in edges] == [("src/org/park/Keeper.java", 5, "exact")]
+    assert [(edge.path, edge.line, edge.certainty) for edge in edges] == [("src/org/park/Keeper.java", 7, "exact")]
 
 
 def test_a_function_and_a_variable_of_one_name_are_two_things(project: Open) -> None:
