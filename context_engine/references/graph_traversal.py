@@ -373,9 +373,10 @@ class NeighborFinder:
             near = [other for other in known if other == path] or [other for other in known if other in imported]
             if not near and len(known) != 1:
                 continue
-            for symbol in self._definitions_of(name, (near or known)[0]):
-                where = (near or known)[0]
-                if where != path or not span.first <= symbol.line <= span.last:
+            where = (near or known)[0]
+            for symbol in self.outline(self.graph.snapshot.by_path[where]).symbols:
+                is_meant = symbol.name == name and symbol.kind != "section"
+                if is_meant and (where != path or not span.first <= symbol.line <= span.last):
                     found.append(self._neighbor(where, symbol.line, "used by it"))
                     break
         return list(dict.fromkeys(one for one in found if one.text))
@@ -387,10 +388,6 @@ class NeighborFinder:
         for chunk, term in zip(matches.docs.tolist(), matches.terms.tolist(), strict=True):
             files[term].add(int(self.graph.snapshot.chunk_file[chunk]))
         return [sorted(some) if len(some) <= DEFINITIONS_MAX else [] for some in files]
-
-    def _definitions_of(self, name: str, path: str) -> Iterable[StoredSymbol]:
-        symbols = self.outline(self.graph.snapshot.by_path[path]).symbols
-        return (symbol for symbol in symbols if symbol.name == name and symbol.kind != "section")
 
     def _find_callers(self, name: str, path: str, span: LineSpan) -> list[Neighbor]:
         found = set()

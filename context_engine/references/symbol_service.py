@@ -138,7 +138,8 @@ class SymbolService(JointService):
                 defined = [one for one in defined if is_under(one.path, folder)]
                 if not defined:
                     raise _unknown_symbol(target, graph.near_names(target), freshness)
-                edges, notes = tracer.symbols(_as_spelled(defined), direction)
+                # those that are spelled as the best one: a constructor is part of its class
+                edges, notes = tracer.symbols([one for one in defined if one.name == defined[0].name], direction)
                 notes = (*found_by, *notes)
             notes = (*notes, *self._edges.notes())
         shown = tuple(edges[:limit])
@@ -313,11 +314,6 @@ class SymbolService(JointService):
             if is_same and abs(symbol.first - defined.span.first) < SHIFTED_LINES_MAX:
                 return _definition_of(path, defined.language, symbol, defined.qualified)
         return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)
-
-
-def _as_spelled(defined: Sequence[SymbolDefinition]) -> list[SymbolDefinition]:
-    """Return the definitions that are spelled as the first, which is the best; a constructor is part of its class."""
-    return [one for one in defined if one.name == defined[0].name]
 
 
 def _definition_of(path: RelPath, language: str, symbol: Symbol, qualified: str) -> Definition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from context_engine.languages import NameBinding, SyntaxFile, SyntaxNode
+from context_engine.languages import SyntaxFile, SyntaxNode
 from context_engine.references.call_signatures import read_parameters
 from context_engine.references.nodes import NO_NODE, ancestors, get, up
 from context_engine.references.values import NamePlace, Value, Values
@@ -144,10 +144,7 @@ def parameter_values(resolver: Resolver, value: Value, position: int) -> Values:
     bound = resolver.project.binding_at(value.place) if value.kind == "function" else None
     if bound is None:
         return ()
-    parameters = read_parameters(bound[0], function_of(bound[1]))[position:][:1]
+    file, function = bound[0], bound[1].statement
+    function = function if bound[1].role == "function" else get(function, "value")
+    parameters = read_parameters(file, function)[position:][:1]
     return tuple(value for one in parameters for value in resolver.type_values(bound[0], one.type))
-
-
-def function_of(binding: NameBinding) -> SyntaxNode:
-    """Return the function that a binding names."""
-    return binding.statement if binding.role == "function" else get(binding.statement, "value")
