@@ -303,10 +303,10 @@ class Languages:
             _check_queries(language, str(folder.path / language.name))
         names = {language.name for language in own}
         listed = own + tuple(language for language in self.listed if language.name not in names)
-        more = f", and {len(unused) - 1} more" * (len(unused) > 1)
-        step = "Make it a plain file that ends in .toml, or remove it."
-        notes = tuple((f"{folder.path}: {first}{more}: not used", step) for first in unused[:1])
-        return Languages(listed, self.unused + notes)
+        if len(unused) > UNUSED_SHOWN_MAX:
+            unused[UNUSED_SHOWN_MAX:] = [f"and {len(unused) - UNUSED_SHOWN_MAX} more"]
+        note = f"{folder.path}: {'; '.join(unused)}: not used", "Make it a plain file that ends in .toml, or remove it."
+        return Languages(listed, (*self.unused, note) if unused else self.unused)
 
     def file_endings(self) -> frozenset[str]:
         """Return what names of files end with after their last dot, in lower case: `py`, `tsx`, `cmake`."""
@@ -565,4 +565,5 @@ GROUPS: Mapping[str, Sequence[str | int]] = {
 }
 """The groups that are read of a match of these patterns."""
 SHOWN_CHARS_MAX = 200
+UNUSED_SHOWN_MAX = 5
 KeywordKind = SymbolKind | Literal["extends", "import"]

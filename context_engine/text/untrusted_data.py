@@ -89,9 +89,12 @@ def read_toml(source: str | bytes, *, bytes_max: int = TOML_BYTES_MAX, is_ours: 
     if not is_ours:
         _check_toml_shape(text)
     try:
+        text.encode("utf-8")
         read = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _toml_error(str(error), text) from None
+    except UnicodeEncodeError:
+        raise ParseError("not TOML: it is not UTF-8") from None
     except RecursionError:
         raise ParseError(f"it is nested deeper than {DEPTH_MAX} levels") from None
     except ValueError:

@@ -149,6 +149,7 @@ def test_a_users_language_replaces_ours_of_the_same_name(tmp_path: Path) -> None
         ("name = 'x'\n[keywords]\ndef = 'spell'", "keywords.def"),
         ("name = 'x'\n[claims]\n'.h' = '['", "claims..h"),
         ("name = ", None),
+        ("name = 'x'\nparser = '\ud800'", None),
     ],
 )
 def test_a_wrong_language_file_is_refused_with_its_file_and_field(text: str, field: str | None) -> None:

@@ -189,12 +189,12 @@ def test_settings_and_languages_that_are_no_plain_files_are_not_used_and_stop_no
     assert (loaded.plan_retries_max, loaded.unusable.split(":")[0]) == (3, ".context-engine is a symbolic link")
 
 
-def test_one_note_names_the_first_language_file_that_is_not_used_in_status_and_doctor(
+def test_one_note_names_language_files_that_are_not_used_in_status_and_doctor(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(root)
-    tree(root / ".context-engine" / "languages", {"b.toml": BRIEF, "own.yml": "x", "c.txt": "x", ".hidden": "x"})
-    notes = "languages: c.txt is not a .toml file, and 1 more: not used"
+    tree(root / ".context-engine" / "languages", {"b.toml": BRIEF, ".hidden": "x", **dict.fromkeys("123456", "x")})
+    notes = "5 is not a .toml file; and 1 more: not used"
     for command in ("status", "doctor"):
         shown = CliRunner().invoke(app, [command]).output
         assert notes in " ".join(shown.split()), command
