@@ -38,7 +38,7 @@ from context_engine.memory.memory_requests import (
     MemoryQuery,
 )
 from context_engine.secrets import redact
-from context_engine.text import CHANCE_BYTES, escape_line, format_cursor, hash_page, parse_cursor, query_terms, uuid7
+from context_engine.text import CHANCE_BYTES, escape_line, hash_page, parse_cursor, query_terms, uuid7
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 MEMORIES_MAX = 2_000
@@ -62,11 +62,6 @@ class MemoryListing:
     by_category: Mapping[str, int]
     by_status: Mapping[str, int]  # of all memories, whatever was asked for
     warnings: tuple[str, ...] = ()
-
-    def cursor_after(self, count: int) -> str:
-        """Return the cursor after the first `count` rows of this page; empty at the end."""
-        stop = self.first + count
-        return format_cursor(stop, self.stamp) if stop < self.total else ""
 
 
 @dataclass(frozen=True, slots=True)

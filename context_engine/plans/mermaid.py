@@ -69,14 +69,11 @@ def draw_plan(
     view = _DiagramView(plan, execution, label_chars)
     if kind == "gantt":
         return _draw_gantt(plan, view, START if start is None else start)
-    members, legend = _color_by_state(view) if kind == "progress" else _color_critical_path(view)
-    return view.draw_flowchart(members, legend, direction)
-
-
-def _color_critical_path(view: _DiagramView) -> tuple[dict[str, list[str]], str]:
-    """Return the boxes of the critical path, and how to read the diagram."""
     legend = f"An arrow leads from a step to one that waits for it. Red border: critical path, {view.duration_h:g} h."
-    return {"critical": [view.nodes[uid] for uid in view.shown if uid in view.critical]}, legend
+    members = {"critical": [view.nodes[uid] for uid in view.shown if uid in view.critical]}
+    if kind == "progress":
+        members, legend = _color_by_state(view)
+    return view.draw_flowchart(members, legend, direction)
 
 
 def _color_by_state(view: _DiagramView) -> tuple[dict[str, list[str]], str]:

@@ -50,7 +50,6 @@ from context_engine.storage import version_file_name as file_of
 from context_engine.text import (
     find_near_words,
     format_count,
-    format_cursor,
     hash_page,
     make_slugs,
     parse_cursor,
@@ -138,11 +137,6 @@ class PlanListPage:
     first: int
     stamped: str
     by_status: Mapping[str, int]
-
-    def cursor_after(self, count: int) -> str:
-        """Return the cursor after this many rows of the page; empty at the end."""
-        stop = self.first + count
-        return format_cursor(stop, self.stamped) if stop < self.total else ""
 
 
 class PlanRepository:

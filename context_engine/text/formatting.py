@@ -189,13 +189,13 @@ def hash_page(question: object, rows: Iterable[str]) -> str:
     return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]
 
 
-def format_cursor(start: int, stamped: str) -> str:
-    """Return where to continue, for the caller to send back.
+def format_cursor(start: int, stamped: str, total: int) -> str:
+    """Return where to continue, for the caller to send back; empty at the end.
 
-    >>> format_cursor(50, "0123abcd"), parse_cursor("0123abcd-50", "0123abcd")
-    ('0123abcd-50', 50)
+    >>> format_cursor(50, "0123abcd", 60), parse_cursor("0123abcd-50", "0123abcd"), format_cursor(60, "0123abcd", 60)
+    ('0123abcd-50', 50, '')
     """
-    return f"{stamped}-{start}"
+    return f"{stamped}-{start}" if start < total else ""
 
 
 def parse_cursor(sent: str, stamped: str) -> int:

@@ -22,7 +22,7 @@ from context_engine.memory import (
     MemoryQuery,
 )
 from context_engine.secrets import redact_file
-from context_engine.text import compact_json, drop_empty, escape_line, format_count
+from context_engine.text import compact_json, drop_empty, escape_line, format_count, format_cursor
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.reply import (
     Listing,
@@ -145,7 +145,7 @@ def list_memories(
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     empty = describe_empty_list(listed.by_status, status, "all", "memories yet: add_memory writes the first one")
     notes = {
-        "next_cursor": listed.cursor_after(len(shown)),
+        "next_cursor": format_cursor(listed.first + len(shown), listed.stamp, listed.total),
         "warnings": list(listed.warnings),
         "next": "" if rows else empty,
     }

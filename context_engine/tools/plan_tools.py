@@ -22,7 +22,7 @@ from context_engine.plans import (
     render_plan,
     serialize_plan,
 )
-from context_engine.text import compact_json, drop_empty
+from context_engine.text import compact_json, drop_empty, format_cursor
 from context_engine.tools.arguments import (
     ENDLESS,
     ArgumentType,
@@ -332,7 +332,7 @@ def list_plans(
     fields = {
         "count": len(shown),
         "total": listed.total,
-        "next_cursor": listed.cursor_after(len(shown)),
+        "next_cursor": format_cursor(listed.first + len(shown), listed.stamped, listed.total),
         "next": "" if rows else empty,
         "plans": shown,
     }

@@ -261,8 +261,8 @@ def cortex_search(
     shown = take_fitting_rows(rows[start:], chars_max=engine.settings.result_chars_max, least=1)
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": engine_name}
     stop = start + len(shown)
-    if left := len(rows) - stop:
-        reply |= {"cursor": format_cursor(stop, stamped), "next": f"{left} more did not fit: cursor goes on there"}
+    if following := format_cursor(stop, stamped, len(rows)):
+        reply |= {"cursor": following, "next": f"{len(rows) - stop} more did not fit: cursor goes on there"}
     if freshness != "fresh":
         reply["freshness"] = freshness
     return Reply(compact_json(notes | reply))

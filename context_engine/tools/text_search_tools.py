@@ -66,7 +66,7 @@ def search_text(
     room = engine.settings.result_chars_max - 2 * NOTE_CHARS
     rows, shown = _fit_files(scan, parts, lines, room, compact_json if call.structured else _line_text)
     more = scan.lines - start - shown
-    cursor = format_cursor(start + shown, stamped) if more > 0 else ""
+    cursor = format_cursor(start + shown, stamped, scan.lines)
     if call.structured:
         head = {"total": scan.lines, "files_searched": scan.files_searched, "files": rows}
         return Reply(compact_json(head | drop_empty({"cursor": cursor}) | _silence(scan)))

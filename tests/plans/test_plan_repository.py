@@ -244,11 +244,11 @@ def test_the_list_is_filtered_sorted_and_paged(here: Desks) -> None:
     assert names(here, query="about ALPHA") == ["Alpha"]
     assert names(here, status="executing") == []
     first = here.plans.repository.list_page(PlanQuery(limit=2))
-    assert (first.total, first.cursor_after(2)) == (3, f"{first.stamped}-2")
-    assert names(here, limit=2, cursor=first.cursor_after(2)) == ["beta"]
+    assert first.total == 3
+    assert names(here, limit=2, cursor=f"{first.stamped}-2") == ["beta"]
     here.plans.repository.save(plan(), name="delta")
     with pytest.raises(InvalidArgument, match="cursor"):
-        names(here, cursor=first.cursor_after(2))
+        names(here, cursor=f"{first.stamped}-2")
 
 
 def test_status_follows_from_what_happened(here: Desks) -> None:
