@@ -77,7 +77,7 @@ class NameBinding(NamedTuple):
 
     def field(self, index: int) -> SyntaxNode | None:
         """Return the node of a field of its rule."""
-        return child_of(self.statement, self.fields[index]) if index < len(self.fields) else None
+        return child_of(self.statement, self.fields[index]) if 0 <= index < len(self.fields) else None
 
 
 class SyntaxFile:

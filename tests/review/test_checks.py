@@ -180,6 +180,11 @@ def test_a_call_that_no_longer_fits_is_found() -> None:
         assert across(use_checks.broken_use, resigned, calls) == []
 
 
+def test_a_macro_of_c_has_no_arguments_to_compare() -> None:
+    limit = "#define LIMIT 100\nint f(void) { return LIMIT; }\n"
+    assert across(use_checks.broken_use, {"a.c": (limit, limit.replace("LIMIT;", "LIMIT - 1;"))}, {}) == []
+
+
 def test_a_call_that_was_wrong_before_is_nobodys_news() -> None:
     resigned = {"shop/prices.py": ("def total(items, tax=0): ...\n", "def total(items, rate=0): ...\n")}
     calls = {"shop/__init__.py": "", "shop/cart.py": "from shop.prices import total\n\nbill = total()\n"}
