@@ -358,7 +358,7 @@ class _Analysis:
                 side, _, path = message.path.partition("/")
                 sides.get(side, []).append(replace(message, path=path))
             return list(self._compare(sides["new"], sides["old"])), problem
-        tree = change.context.read_all()
+        tree = change.context.read(change.context.list_paths())
         if len(tree) > TREE_FILES_MAX or sum(map(len, tree.values())) > TREE_BYTES_MAX or not tree:
             return [], "wants the whole tree, which is not known here or too large"
         if missing := [name for name in self.analyzer.required_files if name not in tree]:

@@ -36,7 +36,6 @@ UNSURE = 0.5
 """Confidence of an error that healthy files have as well."""
 ERRORS_MAX = 20
 """Later errors mostly repeat the first."""
-TOO_DEEP = "it is nested deeper than a parser can follow"
 COMMENTED_JSON = re.compile(
     r"(?:^|/)(?:[tj]sconfig[^/]*\.json|\.?eslintrc(?:\.json)?|\.babelrc|\.swcrc|devcontainer\.json|deno\.jsonc?|\.vscode/[^/]+\.json"
     r"|[^/]+\.(?:jsonc|json5|code-workspace|sublime-[a-z]+))$",
@@ -69,7 +68,10 @@ SyntaxErrors = tuple[Finding, ...]
 
 def find_syntax_errors(text: str, path: str, language: Language, parsers: Parsers) -> SyntaxErrors | str:
     """Return the errors that the parser of a language reports, in order; a sentence when the text cannot be parsed."""
-    return ERRORS.get(language.parser, _find_grammar_errors)(text, path, language, parsers)
+    try:
+        return ERRORS.get(language.parser, _find_grammar_errors)(text, path, language, parsers)
+    except RecursionError:
+        return "it is nested deeper than a parser can follow"
 
 
 def _doubt(errors: SyntaxErrors) -> SyntaxErrors:
@@ -114,8 +116,10 @@ def _find_python_errors(text: str, path: str, language: Language, parsers: Parse
         if may_be_newer and read_syntax_errors(language, text.encode("utf-8", "replace"), parsers.grammars) == ():
             return _doubt(found)
         return found
-    except (ValueError, RecursionError, MemoryError) as error:
-        return (syntax_finding(1, 1, str(error)),) if "\0" in text else TOO_DEEP
+    except (ValueError, MemoryError) as error:
+        if "\0" in text:
+            return (syntax_finding(1, 1, str(error)),)
+        raise RecursionError from error  # what Python reports of an expression that is nested too deep
     return ()
 
 
@@ -133,24 +137,23 @@ def load_values(text: str, language: Language | None) -> list[Any]:
         return []
 
 
-def _find_json_file_errors(text: str, path: str, *_: object) -> SyntaxErrors | str:
-    """Return the errors of a JSON file; they are unsure where its reader may accept more than JSON."""
+def _find_json_file_errors(text: str, path: str, *_: object) -> SyntaxErrors:
+    """Return the errors of a JSON text; those of a file are unsure where its reader may accept more than JSON."""
     if path.lower().endswith(JSON_LINES):
-        return _find_json_lines_errors(text)
-    lenient = find_json_errors(text, lenient=True)
+        lines = enumerate(text.split("\n"), 1)
+        found = ((number, find_json_errors(line)) for number, line in lines if line.strip())
+        return tuple(replace(error, span=LineSpan(number, number)) for number, errors in found for error in errors)
     if COMMENTED_JSON.search(path):
-        return lenient
+        return find_json_errors(text, lenient=True)
     errors = find_json_errors(text)
-    if STRICT_JSON.search(path) or isinstance(errors, str) or (lenient and not TEMPLATE.search(text)):
+    is_sure = not path or STRICT_JSON.search(path)
+    if is_sure or (find_json_errors(text, lenient=True) and not TEMPLATE.search(text)):
         return errors
     return _doubt(errors)
 
 
-def find_json_errors(text: str, *, lenient: bool = False) -> SyntaxErrors | str:
-    """Return the first error of a JSON text, or why it cannot be read.
-
-    `lenient` accepts comments, trailing commas and NaN.
-    """
+def find_json_errors(text: str, *, lenient: bool = False) -> SyntaxErrors:
+    """Return the first error of a JSON text. `lenient` accepts comments, trailing commas and NaN."""
     text = text.removeprefix("\ufeff")
     if lenient:
         text = _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
@@ -160,24 +163,12 @@ def find_json_errors(text: str, *, lenient: bool = False) -> SyntaxErrors | str:
         return (syntax_finding(error.lineno, error.colno, error.msg),)
     except ValueError as error:
         return (syntax_finding(1, 1, str(error)),)
-    except RecursionError:
-        return TOO_DEEP
     return ()
 
 
 def _blank(found: re.Match[str]) -> str:
     """Keep a string as it is; replace anything else by blanks, with its line breaks."""
     return found[1] or re.sub(r"[^\n]", " ", found.group())
-
-
-def _find_json_lines_errors(text: str) -> SyntaxErrors | str:
-    found: list[Finding] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        errors = find_json_errors(line) if line.strip() else ()
-        if isinstance(errors, str):
-            return errors
-        found += [replace(error, span=LineSpan(number, number)) for error in errors]
-    return tuple(found)
 
 
 def load_json(text: str, *, lenient: bool = False) -> Any:
@@ -196,8 +187,8 @@ def load_json(text: str, *, lenient: bool = False) -> Any:
     return json.loads(text, parse_constant=refuse, parse_int=parse_integer)
 
 
-def find_toml_errors(text: str) -> SyntaxErrors | str:
-    """Return the first error of a TOML text, or why it cannot be read."""
+def _find_toml_errors(text: str, *_: object) -> SyntaxErrors:
+    """Return the first error of a TOML text."""
     try:
         tomllib.loads(text.replace("\r\n", "\n"))
     except tomllib.TOMLDecodeError as error:
@@ -208,12 +199,10 @@ def find_toml_errors(text: str) -> SyntaxErrors | str:
         return (syntax_finding(int(place[2] or last), int(place[3] or 1), place[1]),)
     except ValueError as error:  # a number with more digits than Python converts
         return (syntax_finding(1, 1, str(error), confidence=UNSURE),)
-    except RecursionError:
-        return TOO_DEEP
     return ()
 
 
-def find_yaml_errors(text: str) -> SyntaxErrors | str:
+def _find_yaml_errors(text: str, *_: object) -> SyntaxErrors | str:
     """Return where the structure of a YAML text breaks; what its tags mean is up to its reader."""
     import yaml
 
@@ -228,8 +217,6 @@ def find_yaml_errors(text: str) -> SyntaxErrors | str:
         return (syntax_finding(line, column, " ".join(filter(None, (error.problem, error.context)))),)
     except (yaml.YAMLError, UnicodeEncodeError) as error:  # a character that YAML does not allow: test data has them
         return (syntax_finding(1, 1, str(error).split("\n")[0], confidence=UNSURE),)
-    except RecursionError:
-        return TOO_DEEP
     return ()
 
 
@@ -274,8 +261,8 @@ def _find_repeated_yaml_keys(text: str, *_: object) -> list[tuple[str, int]]:
 ERRORS: Mapping[str, Callable[[str, str, Language, Parsers], SyntaxErrors | str]] = {
     "json": _find_json_file_errors,
     "python": _find_python_errors,
-    "toml": lambda text, *_: find_toml_errors(text),
-    "yaml": lambda text, *_: find_yaml_errors(text),
+    "toml": _find_toml_errors,
+    "yaml": _find_yaml_errors,
 }
 VALUES: Mapping[str, Callable[[str], Any]] = {
     "json": load_json,

@@ -326,19 +326,13 @@ class ReviewContext:
     read: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda _paths: {}
     files_with_words: Callable[[Sequence[str]], Mapping[str, Sequence[str]]] = lambda _words: {}
     hot_paths: Callable[[], frozenset[str]] = frozenset
-
-    def read_all(self) -> Mapping[str, bytes]:
-        """Return all files of the new tree, for compilers."""
-        return self.read(self.list_paths())
+    _paths_with_words: dict[str, Sequence[str]] = field(default_factory=dict, init=False, compare=False)
+    _sources: dict[str, FileVersion | None] = field(default_factory=dict, init=False, compare=False)
 
     @cached_property
     def paths(self) -> PathIndex:
         """The files of the new tree, for resolving imports."""
         return PathIndex(self.list_paths())
-
-    @cached_property
-    def _paths_with_words(self) -> dict[str, Sequence[str]]:
-        return {}
 
     def search_words(self, words: Iterable[str]) -> None:
         """Search words in the new tree that were not searched before, with one call to git for all of them."""
@@ -350,10 +344,6 @@ class ReviewContext:
         """Return the files of the new tree that contain a word."""
         self.search_words((word,))
         return self._paths_with_words[word]
-
-    @cached_property
-    def _sources(self) -> dict[str, FileVersion | None]:
-        return {}
 
     def source(self, path: str) -> FileVersion | None:
         """Return a file of the new tree; None when it is absent or unknown."""

@@ -9,7 +9,7 @@ reported as skipped. No content is kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING
 from context_engine.context import RepositoryFacts, parse_draft
 from context_engine.errors import ContextEngineError
 from context_engine.languages import blank_comments_and_strings
+from context_engine.model import syntax_finding
 from context_engine.review.checks.file_checks import find_conflicts, find_hidden_characters, find_undefined_names
 from context_engine.review.content_parsers import (
     JSON_LINES,
-    SyntaxErrors,
     find_json_errors,
     find_repeated_keys,
     find_syntax_errors,
-    find_toml_errors,
-    find_yaml_errors,
     load_values,
 )
 from context_engine.review.finding import mark_new, redact_finding
@@ -58,11 +56,8 @@ if TYPE_CHECKING:
     from context_engine.repo import Root
     from context_engine.secrets import Redactor
 
-DATA: Mapping[str, Callable[[str], SyntaxErrors | str]] = {
-    "json": find_json_errors,
-    "yaml": find_yaml_errors,
-    "toml": find_toml_errors,
-}
+NAMED_LANGUAGES = ("json", "yaml", "toml", "markdown")
+"""Kinds of content that name its language, whatever its path."""
 DIAGRAMS_MAX = 50
 """Per document; a longer one was written by a program."""
 NEAR_PATHS_MAX = 3
@@ -161,7 +156,7 @@ class _ContentCheck:
 
     def _find_language(self) -> Language | None:
         languages, request = self.service.parsers.languages, self.request
-        if request.kind in DATA or request.kind == "markdown":
+        if request.kind in NAMED_LANGUAGES:
             return languages.get(request.kind)
         if request.kind not in ("generated_code", "raw_text"):
             return None
@@ -216,10 +211,8 @@ class _ContentCheck:
             if not _is_prose(language):
                 self._skip(f"there is no parser for {language.name}")
             return
-        if parse := DATA.get(request.kind):
-            errors = parse(self.content)
-        else:
-            errors = find_syntax_errors(self.content, request.path, language, parsers)
+        path = "" if request.kind in NAMED_LANGUAGES else request.path
+        errors = find_syntax_errors(self.content, path, language, parsers)
         if isinstance(errors, str):
             self._skip(errors)
             return
@@ -235,12 +228,12 @@ class _ContentCheck:
     def _check_structure(self) -> Iterator[Finding]:
         try:
             value = parse_draft(self.content)
-        except ValueError:
-            errors = find_json_errors(self.content)
-            if isinstance(errors, str):
-                yield report("syntax-error", "it is nested too deep", (1, 1))
-            else:
-                yield from _report_syntax(errors)
+        except ValueError as problem:
+            try:
+                errors = find_json_errors(self.content)
+            except RecursionError:
+                errors = (syntax_finding(1, 1, str(problem)),)
+            yield from _report_syntax(errors)
             return
         self.is_sound = True
         if self.request.kind == "review_finding":
