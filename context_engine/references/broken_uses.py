@@ -162,6 +162,8 @@ class UseComparison:
             meaning = self._old.meaning(old_file, old_node) if old_node is not None else None
             if old_node is None or meaning is None or meaning.places != (definition.place,) or not meaning.is_sure:
                 continue
+            if _has_type_arguments(old_node) and not self._is_generic(definition):
+                continue
             if definition.is_gone:
                 reason = f"{definition.name} is gone" if self._means_nothing(file, node, definition) else ""
             else:
@@ -170,6 +172,11 @@ class UseComparison:
             if reason:
                 cause = definition.changed_path, definition.new_line
                 yield BrokenUse(path, line, definition.name, reason, *cause)
+
+    def _is_generic(self, definition: _Definition) -> bool:
+        """Whether a definition has type parameters: C# may have another one of its name, which has some."""
+        path, start = definition.place
+        return self._old_files.load(path)[start + len(definition.name.encode()) :].lstrip()[:1] in (b"<", b"[")
 
     def _means_nothing(self, file: SyntaxFile, node: SyntaxNode, definition: _Definition) -> bool:
         """Whether a name that meant something of the project means nothing any more."""
@@ -245,6 +252,10 @@ class UseComparison:
 def _lines_of(data: bytes, numbers: frozenset[int]) -> Iterator[bytes]:
     lines = data.split(b"\n")
     return (lines[number - 1] for number in numbers if number <= len(lines))
+
+
+def _has_type_arguments(node: SyntaxNode) -> bool:
+    return (node.next_sibling or NO_NODE).type.startswith("type_arg")
 
 
 def _holder_of(file: SyntaxFile, node: SyntaxNode) -> SyntaxNode:

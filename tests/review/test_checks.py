@@ -153,6 +153,13 @@ def test_a_function_that_is_renamed_and_still_called_in_its_file_is_found(
     assert across(use_checks.broken_use, elsewhere, {}) == []
 
 
+def test_a_type_of_other_parameters_is_another_type() -> None:
+    gone = {"a.cs": ("delegate void Act();\nclass Keep {}\n", "class Keep {}\n")}
+    user = "class User {\n    void Use(Act<string> act) {}\n}\n"
+    assert across(use_checks.broken_use, gone, {"b.cs": user}) == []
+    assert across(use_checks.broken_use, gone, {"b.cs": user.replace("<string>", "")})
+
+
 def test_a_function_that_is_imported_now_is_not_gone() -> None:
     moved = {"a.ts": ("function load() {}\nload();\n", "import { load } from './b';\nload();\n")}
     assert across(use_checks.broken_use, moved, {}) == []
