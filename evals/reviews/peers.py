@@ -1,10 +1,10 @@
-"""How many of the same reversed fixes and planted bugs ruff, ESLint and semgrep find, and what they report on clean commits.
+"""How many of the same bugs ruff, ESLint and semgrep find, how many of their fixes they flag, and what they report on clean commits.
 
     python evals/reviews/peers.py MIRRORS --part fresh [--eslint DIR] [--semgrep BINARY --rules DIR]
 
 The changes are those of measure.py. The files of each change are written twice, before and after it. A tool has found a
 change if it reports something in the new version, within the lines of a hunk or its three lines of context, that it does
-not report in the old version. DIR of ESLint is a folder in which `eslint`, `@eslint/js` and `typescript-eslint` are installed;
+not report in the old version; a fix is the change back. DIR of ESLint is a folder in which `eslint`, `@eslint/js` and `typescript-eslint` are installed;
 DIR of semgrep holds its public rules (without a registry they come from a clone of semgrep/semgrep-rules).
 A change counts for a tool only if it has a file in a language of the tool.
 """
@@ -23,14 +23,13 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from measure import CODE, PARTS, THRESHOLD, Case, clean_commits, planted, reversed_fixes, review
+from measure import CODE, PARTS, Case, clean_commits, draw_pairs, is_counted, review
 
 from context_engine.languages import Grammars, Languages
 from context_engine.review.source_versions import Parsers
 from context_engine.storage import user_cache_folder
 from context_engine.text import parse_diff
 
-CONTEXT_LINES = 3
 RUFF_RULES = "F,E7,E9,B,ASYNC,PLE,PLW,RET,TRY,S,SIM,RUF"
 """The rules of ruff that look for bugs; its rules about layout, names and documentation cannot find one."""
 SEMGREP_FOLDERS = ("python", "javascript", "typescript", "go", "java", "ruby", "php", "csharp", "kotlin", "rust", "c")
@@ -120,61 +119,49 @@ def write_sides(cases: list[Case], folder: Path) -> None:
                     target.write_bytes(data)
 
 
-def new_reports(cases: list[Case], folder: Path, tool: Tool) -> dict[int, set[tuple[str, str, int]]]:
-    """Return for every change the reports that are new in it and in or next to its lines."""
+def find_new(cases: list[Case], folder: Path, tool: Tool) -> dict[int, tuple[int, int]]:
+    """Return for every change how many reports it brings in and next to its lines, and how many the change back."""
     sides: dict[tuple[int, str], Counter[tuple[str, str, str]]] = defaultdict(Counter)
-    places: dict[tuple[int, str, str, str], int] = {}
+    places: dict[tuple[int, str, str, str, str], int] = {}
     for report in tool(folder):
         number, side, path = report.path.split("/", 2)
         lines = (folder / report.path).read_text("utf-8", "replace").split("\n")
         text = lines[report.line - 1].strip() if report.line <= len(lines) else ""
         sides[int(number), side][path, report.rule, text] += 1
-        places[int(number), path, report.rule, text] = report.line
-        if side == "old":
-            places.setdefault((int(number), path, report.rule, text), 0)
-    found: dict[int, set[tuple[str, str, int]]] = {}
-    for number, case in enumerate(cases):
-        near = changed_lines(case)
-        added = sides[number, "new"] - sides[number, "old"]
-        rows = {(path, rule, places[number, path, rule, text]) for path, rule, text in added}
-        found[number] = {row for row in rows if row[2] in near.get(row[0], ())}
-    return found
+        places[int(number), side, path, report.rule, text] = report.line
+
+    def count(number: int, side: str, other: str) -> int:
+        near = list_near_lines(cases[number], side)
+        more = sides[number, side] - sides[number, other]
+        return sum((path, places[number, side, path, rule, text]) in near for path, rule, text in more)
+
+    return {number: (count(number, "new", "old"), count(number, "old", "new")) for number in range(len(cases))}
 
 
-def changed_lines(case: Case) -> dict[str, set[int]]:
-    """Return the lines of the new version within three lines of each change."""
-    lines: dict[str, set[int]] = {}
-    for file in parse_diff(case.diff):
-        for hunk in file.hunks:
-            numbers = [line.new for line in hunk.lines if line.new]
-            lines.setdefault(file.path, set()).update(numbers)
-    return lines
+def list_near_lines(case: Case, side: str) -> set[tuple[str, int]]:
+    """Return the lines of a version within three lines of each change."""
+    return {
+        (file.path, getattr(line, side))
+        for file in parse_diff(case.diff)
+        for hunk in file.hunks
+        for line in hunk.lines
+        if getattr(line, side)
+    }
 
 
-def draw_cases(mirrors: Path, names: Iterable[str], counts: tuple[int, int, int], parsers: Parsers) -> list[Case]:
-    """Return the changes that measure.py draws: reversed fixes, planted bugs and clean commits."""
-    cases: list[Case] = []
-    for name in names:
-        repository = mirrors / name / "repo"
-        if repository.exists():
-            cases += [bug for bug, _ in reversed_fixes(repository, counts[0])]
-            cases += [bug for bug, _ in planted(repository, counts[1], parsers)]
-            cases += clean_commits(repository, counts[2])
-    return cases
-
-
-def print_rows(title: str, cases: list[Case], counts: dict[int, int], suffixes: tuple[str, ...]) -> None:
-    """Print the share of changes with a report, and reports per clean commit, among changes in these languages."""
-    groups: dict[str, list[int]] = defaultdict(list)
+def print_row(title: str, cases: list[Case], counts: dict[int, tuple[int, int]], suffixes: tuple[str, ...]) -> None:
+    """Print the shares of bugs found and of fixes flagged, and reports per clean commit, in these languages."""
+    groups: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for number, case in enumerate(cases):
         if any(path.endswith(suffixes) for path in case.texts):
             groups[case.kind.partition(":")[0]].append(counts[number])
     cells = []
     for kind in ("reversed fix", "planted"):
         rows = groups[kind]
-        cells.append(f"{sum(map(bool, rows)) / max(1, len(rows)):.2f} of {len(rows)}")
+        found, flagged = (sum(bool(row[side]) for row in rows) / max(1, len(rows)) for side in (0, 1))
+        cells.append(f"{found:.2f} / {flagged:.2f} of {len(rows)}")
     clean = groups["clean"]
-    cells.append(f"{sum(clean) / max(1, len(clean)):.2f} in {len(clean)}")
+    cells.append(f"{sum(count for count, _ in clean) / max(1, len(clean)):.2f} in {len(clean)}")
     print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
 
@@ -191,28 +178,31 @@ def main() -> int:
     parser.add_argument("--rules", type=Path)
     asked = parser.parse_args()
     parsers = Parsers(Languages.builtin(), Grammars(user_cache_folder() / "grammars"))
-    cases = draw_cases(asked.mirrors, PARTS[asked.part], (asked.fixes, asked.planted, asked.clean), parsers)
+    cases: list[Case] = []
+    own: dict[int, tuple[int, int]] = {}
+    for repository in (asked.mirrors / name / "repo" for name in PARTS[asked.part]):
+        pairs: list[tuple[Case, ...]] = list(draw_pairs(repository, asked.fixes, asked.planted, parsers))
+        for sides in pairs + [(case,) for case in clean_commits(repository, asked.clean)]:
+            counts = [sum(map(is_counted, review(case, parsers)[0])) for case in sides]
+            own[len(cases)] = (counts[0], counts[-1])
+            cases.append(sides[0])
     tools: dict[str, Tool] = {"ruff": run_ruff}
     if asked.eslint:
         tools["ESLint"] = eslint_at(asked.eslint.resolve())
     if asked.semgrep and asked.rules:
         tools["semgrep"] = semgrep_at(asked.semgrep.absolute(), asked.rules.resolve())
-    own = {
-        number: sum(item.confidence >= THRESHOLD for item in review(case, parsers)[0])
-        for number, case in enumerate(cases)
-    }
-    print("| tool | reversed fixes found | planted bugs found | reports per clean commit |\n| --- | --- | --- | --- |")
-    print_rows(
-        "this review", cases, own, tuple({f".{path.rsplit('.', 1)[-1]}" for case in cases for path in case.texts})
+    print("| tool | fixes: found / flagged | planted: found / flagged | reports per clean commit |")
+    print("| --- | --- | --- | --- |")
+    print_row(
+        "this review", cases, own, tuple({f".{path.rpartition('.')[2]}" for case in cases for path in case.texts})
     )
     base = asked.eslint.resolve() if asked.eslint else None
     with tempfile.TemporaryDirectory(dir=base) as name:
         folder = Path(name)
         write_sides(cases, folder)
         for title, tool in tools.items():
-            found = new_reports(cases, folder, tool)
-            print_rows(title, cases, {number: len(rows) for number, rows in found.items()}, SUFFIXES[title])
-            print_rows(f"this review, the same changes as {title}", cases, own, SUFFIXES[title])
+            print_row(title, cases, find_new(cases, folder, tool), SUFFIXES[title])
+            print_row(f"this review, the same changes as {title}", cases, own, SUFFIXES[title])
     return 0
 
 
