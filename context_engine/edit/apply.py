@@ -473,8 +473,8 @@ class Editor:
         old = seen.data if seen.exists else None
         before = hash_of(old)
         _check_expected_hash(path, change, old, before)
-        seen.check_may_write()
         planned = change.plan(old)
+        seen.check_may_write()
         if self.reads.is_outdated(session, path, before):
             _check_outdated_edit(path, change, planned, before, self.reads.hash_of(session, path))
         return FileStep(seen, planned, self._op(seen, change, planned, before), change.leaves)

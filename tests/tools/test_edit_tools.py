@@ -457,6 +457,7 @@ def test_what_cannot_be_written_is_a_failure_of_the_write(root: Path) -> None:
     (root / "shop.py").chmod(0o444)
     with open_engine(root, flush=False) as engine:
         assert refused(engine, "def total", "def summed")["code"] == "WRITE_FAILED"
+        assert refused(engine, "nowhere in it", "def summed")["code"] == "NO_MATCH"
 
 
 # -- undo_edit --------------------------------------------------------------------------------------------------------
