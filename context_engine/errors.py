@@ -287,7 +287,7 @@ class AccessFailed(HostError):
 
 
 class TimedOut(AccessFailed):
-    """Git did not end in its time; the same call would take as long again."""
+    """Git did not finish in time; the same call would take as long again."""
 
     retryable = False
 

@@ -27,9 +27,7 @@ def chunk_export(
     folder: Annotated[Path, typer.Argument(help="Folder to write to; created if it does not exist.")],
     root: Root = None,
     no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Leave out the vectors.")] = False,
-    provider: Annotated[
-        bool, typer.Option("--provider", help="Vectors of the configured provider, not of the static table.")
-    ] = False,
+    provider: Annotated[bool, typer.Option("--provider", help="Use the vectors of the configured provider.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Export the index as four JSON files with vectors, for any program that reads such chunk files."""
@@ -63,7 +61,7 @@ def chunk_export(
 def chunk_check(
     folder: Annotated[Path, typer.Argument(help="Folder with the chunk files.")], as_json: AsJson = False
 ) -> None:
-    """Check a folder of chunk files: print its contents and the files that are invalid. Exit code 1 if one is."""
+    """Check a folder of chunk files: print its contents and the files that are invalid. Exit code 1 if any is."""
     chunks = search.read_folder(folder.expanduser())
     problems = {skipped.path: skipped.detail for skipped in chunks.skipped}
     counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in search.FILES}

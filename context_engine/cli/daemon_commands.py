@@ -34,7 +34,7 @@ app = command_group("daemon", "The local process that keeps indexes open, so tha
 
 @app.command()
 def status(as_json: AsJson = False) -> None:
-    """Show the daemons of this user: version, work trees, clients. Exit code 1 when none runs."""
+    """Show the daemons of this user: version, work trees, clients. Exit code 1 if none runs."""
     found = _ask_all("status")
     lines = []
     for row in found:
@@ -58,7 +58,7 @@ def stop(as_json: AsJson = False) -> None:
 def run(
     background: Annotated[bool, typer.Option("--background", help="Detach from the terminal, as clients do.")] = False,
 ) -> None:
-    """Run the daemon in this process until it is stopped or idle. Clients start it by themselves; you rarely do."""
+    """Run the daemon in this process until it is stopped or idle. Clients start it; you rarely need to."""
     raise typer.Exit(run_daemon(background=background))
 
 

@@ -29,7 +29,7 @@ GLOBAL_OPTIONS = (
     ("-C DIR", "Run in this folder, as git does."),
     ("-q, -v", "Quieter (results and errors only) or more verbose output."),
     ("--color WHEN", "auto, always or never; NO_COLOR and FORCE_COLOR are respected."),
-    ("--json", "Print JSON, where a command prints data."),
+    ("--json", "Print JSON, if a command prints data."),
 )
 VALUE_NAMES = {
     "--analyzer": "NAME",

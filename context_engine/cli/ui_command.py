@@ -33,7 +33,7 @@ def serve_page(
     write: Annotated[bool, typer.Option("--write", help="Let the page approve plans, edit memories and undo.")] = False,
     workspace: WorkspaceName = "",
 ) -> None:
-    """Open a page in the browser that shows the calls of agents live."""
+    """Show the calls of agents live on a page in the browser."""
     page = ui.LocalPage(_find_folders(root or (), workspace), may_write=write, is_person=sys.stdin.isatty())
     page.bind(port)
     if hangup := getattr(signal, "SIGHUP", None):

@@ -406,10 +406,7 @@ class Editor:
         """Return each file of a past call before and after it. Raises: InvalidArgument for a call that is not kept."""
         entry = self._entry(undo_id)
         if entry is None or entry.state == "open":
-            raise InvalidArgument(
-                f"there is no edit {undo_id[:20]!r}",
-                next_steps=LIST_EDITS,
-            )
+            raise InvalidArgument(f"there is no edit {undo_id[:20]!r}", next_steps=LIST_EDITS)
         paths = {op.path for op in entry.ops}
         outlines = self._journal.entries(VERSION_EDITS_MAX)
         numbers = [one.id for one in outlines if one.id != entry.id and paths & {op.path for op in one.ops}]
@@ -500,10 +497,8 @@ class Editor:
         paths = self._check_paths(changes)
         with self._lock_files(paths):
             if self._journal.entry(entry.id) != entry:
-                raise StaleFile(
-                    f"another session has just undone or redone edit {entry.id}",
-                    next_steps=LIST_EDITS,
-                )
+                message = f"another session has just undone or redone edit {entry.id}"
+                raise StaleFile(message, next_steps=LIST_EDITS)
             steps = self._steps(paths, changes, "")
             self._transactions.write(steps, at=self._now(), session=session, turns=entry.id)
         return self._report_written(entry.id, steps, session)
@@ -512,10 +507,12 @@ class Editor:
         entry = self._entry(undo_id) if undo_id else self._journal.newest(wanted, session)
         if entry is not None and entry.state == wanted:
             return entry
-        verb = "undone" if wanted == "done" else "done again"
+        verb = "undo" if wanted == "done" else "redo"
+        is_listed = undo_id or self._journal.entries(1)
         raise InvalidArgument(
-            f"edit {undo_id} cannot be {verb}" if undo_id else f"there is nothing to be {verb}",
-            next_steps=LIST_EDITS,
+            f"edit {undo_id} cannot be {verb}ne" if undo_id else f"there is nothing to {verb}",
+            suggestion="" if is_listed else "No edit has been made with ctx in this workspace.",
+            next_steps=LIST_EDITS if is_listed else (),
             details={"undo_id": undo_id},
         )
 

@@ -125,7 +125,9 @@ class Root:
         folder, _, name = typed.rpartition("/")
         while (names := self._names_in(folder)) is None and folder:
             folder, _, name = folder.rpartition("/")
-        near = [f"{folder}/{near_name}" if folder else near_name for near_name in find_near_words(name, names or ())]
+        stem, ending = os.path.splitext(name)  # a common ending makes no two names similar
+        known = {one.removesuffix(ending): one for one in names or ()}
+        near = [f"{folder}/{known[one]}" if folder else known[one] for one in find_near_words(stem, known)]
         here = f"list_directory {folder or '.'!r} shows what is there."
         return FileNotFound(
             f"there is no {_shorten(text)} in the workspace",

@@ -45,7 +45,7 @@ def job_add(
     places: Annotated[list[str] | None, typer.Argument(metavar="PATH|GIT-URL...", help="Folders, or URLs.")] = None,
     branch: Branch = "",
     name: Annotated[str, typer.Option("--name", help="Its name in the database; default: where it comes from.")] = "",
-    everything: Annotated[bool, typer.Option("--all", help="Ask again for every repository of the queue.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Queue every repository again.")] = False,
     store: Store = "",
     root: Root = None,
     as_json: AsJson = False,
@@ -122,7 +122,7 @@ def job_work(
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Process the queue: fetch, index and publish one repository after the other, until Ctrl-C or SIGTERM."""
+    """Process the queue: fetch, index and publish one repository at a time, until Ctrl-C or SIGTERM."""
     address = choose_address(store, root)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a container that stops gives its job back
     worker = IndexWorker(load_repositories(), address)

@@ -295,10 +295,9 @@ class FragmentReader:
         if kind == "lines":
             counts = [f"{escape_line(file.path)} has {file.lines:,}" for file in files[:LINES_NAMED_MAX]]
             return f" ({', '.join(counts)})"
-        if kind == "symbol":
-            near = suggest_symbols((symbol for number in numbers for symbol in self._symbols_of(number)), word)
-            return f" (near: {', '.join(near)})" if near else " (symbols searches all files)"
-        return ""
+        defined = (symbol for number in numbers for symbol in self._symbols_of(number))
+        near = suggest_symbols(defined, word) if kind == "symbol" else ()
+        return f" (near: {', '.join(near)})" if near else ""
 
 
 def _cut_block(text: str, tokens_max: float) -> str:

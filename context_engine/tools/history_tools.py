@@ -128,7 +128,7 @@ def _resolve_symbol(engine: "Engine", name: str) -> _HistoryTarget:
         near = f": near are {', '.join(found.near)}" if found.near else ""
         raise FileNotFound(
             f"no path, commit or symbol of the index is named {name!r}{near}",
-            suggestion="give a path, path:line, a commit hash, or a symbol that symbols finds",
+            suggestion="give a path, path:line, a commit hash or the name of a symbol",
             details={"target": name},
         )
     first, *others = found.definitions

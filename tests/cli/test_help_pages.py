@@ -14,7 +14,7 @@ from scripts.command_pages import build_pages, format_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = build_pages()
-WITHOUT_JSON = {"call", "daemon run", "hook", "ui"}
+WITHOUT_JSON = {"daemon run", "hook", "ui"}
 """They print the text of a tool, serve, or only say what they did."""
 
 

@@ -39,7 +39,7 @@ PROVOKED = [
     ("memory show nope", "no memory has the id 'nope'", "`ctx memory list`"),
     ("memory add facts hello --expires soon", "--expires is 'soon', not a date", "2027-01-31"),
     ("review --base nosuch", "'nosuch' is not a branch, tag or commit", "`git branch --all`"),
-    ("undo", "there is nothing to be undone", "`ctx undo --list`"),
+    ("undo", "there is nothing to undo", "No edit has been made with ctx"),
     ("setup claude --profile banana", "no profile is called banana", "`ctx serve --help`"),
     ("workspace remove nope", "no repository here is called 'nope'", "`ctx workspace add PATH`"),
     ("search x -w nope", "no workspace is called 'nope'", "`ctx workspace add PATH --workspace NAME`"),

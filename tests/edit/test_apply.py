@@ -272,7 +272,7 @@ def test_without_anything_to_undo_it_says_so(tmp_path: Path) -> None:
         for wrong in ("7", "x", "-1", "٣", "1.0", "9" * 30):
             with pytest.raises(InvalidArgument, match="cannot be undone"):
                 one.undo(wrong)
-        with pytest.raises(InvalidArgument, match="cannot be done again"):
+        with pytest.raises(InvalidArgument, match="cannot be redone"):
             one.redo(done.undo_id)
         one.undo(done.undo_id)
         with pytest.raises(InvalidArgument, match="cannot be undone"):

@@ -154,6 +154,14 @@ def test_a_file_that_is_not_there_is_told_what_is(root: Root, typed: str, near: 
     assert near in refusal.value.suggestion
 
 
+def test_a_common_ending_makes_no_two_names_similar(root: Root, place: Path) -> None:
+    (place / "context.go").touch()
+    for typed, is_near in (("nonexist.go", False), ("contxt.go", True), ("context.gp", True)):
+        with pytest.raises(FileNotFound) as refusal:
+            root.rel(typed)
+        assert ("context.go" in refusal.value.suggestion) is is_near
+
+
 def test_a_hint_never_names_a_file_that_holds_secrets(root: Root) -> None:
     with pytest.raises(FileNotFound) as refusal:
         root.rel("keys/server.pen")

@@ -153,7 +153,7 @@ class StandIn:
 
     def undo(self, undo_id: str, *, session: str) -> NoReturn:
         """Nothing was edited."""
-        raise InvalidArgument("there is nothing to be undone", suggestion="Call undo_edit with list=true.")
+        raise InvalidArgument("there is nothing to undo", suggestion="Call undo_edit with list=true.")
 
     @property
     def memories(self) -> NoReturn:

@@ -367,7 +367,7 @@ def test_what_is_not_found_is_named_with_what_comes_close(engine: Engine) -> Non
     assert reply.startswith("till/auth.py · 23 lines · sha256 ")
     assert reply.endswith(
         "not found: lines 500-510 (till/auth.py has 23); symbol logn (near: login); "
-        "symbol Session.zap (symbols searches all files); pattern ^zzz; keyword teleport"
+        "symbol Session.zap; pattern ^zzz; keyword teleport"
     )
 
 

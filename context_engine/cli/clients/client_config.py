@@ -120,7 +120,7 @@ def read_config(path: Path) -> ClientConfigFile:
     except FileNotFoundError:
         return ClientConfigFile(path, "", exists=False)
     except OSError as error:
-        step = "Give this user permission to read it."
+        step = "It must be a file that this user may read."
         raise AccessFailed(f"{path} cannot be read: {error.strerror}", suggestion=step) from error
     bom = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
     try:
