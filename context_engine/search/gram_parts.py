@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,21 +29,8 @@ _LOWER = bytes(range(256)).lower()
 Grams = npt.NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True)
-class And:
-    """Every part must be there."""
-
-    parts: tuple[Factor, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """One of the parts must be there."""
-
-    parts: tuple[Factor, ...]
-
-
-Factor = str | And | Or
+Factor = frozenset[frozenset[str]]
+"""What a search needs: all texts of one of these sets."""
 
 
 class GramRow(NamedTuple):
@@ -129,12 +116,7 @@ class GramPart:
 
     def find(self, factor: Factor) -> npt.NDArray[np.int32]:
         """Return the numbers of the rows that may have what a factor says, in order."""
-        if isinstance(factor, str):
-            return self._find_text(factor)
-        found = [self.find(part) for part in factor.parts]
-        if isinstance(factor, And):
-            return _common(found)
-        return np.unique(np.concatenate(found))
+        return np.unique(np.concatenate([_common(list(map(self._find_text, texts))) for texts in factor]))
 
     def _find_text(self, text: str) -> npt.NDArray[np.int32]:
         wanted = file_grams(text.encode())
@@ -149,7 +131,7 @@ class GramPart:
     def _read(self, start: int, stop: int) -> npt.NDArray[np.int32]:
         packed = self._lists[start:stop].astype(np.int32)
         goes_on = packed >= 128
-        is_first = np.r_[True, ~goes_on[:-1]]
+        is_first = np.append(True, ~goes_on[:-1])
         steps = packed & 127
         steps[goes_on] += packed[np.flatnonzero(goes_on) + 1] << 7
         return np.cumsum(steps[is_first], dtype=np.int32)
@@ -168,13 +150,21 @@ def _common(found: list[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
 
 # The texts that a line must contain to match a pattern, as far as the pattern shows them, in lower case and of ASCII
 # alone: an index of them serves searches with and without regard to case. A text of three characters is the least that
-# counts. Nothing is taken from groups, and syntax that is not known here has no factors, so nothing is left out for it.
+# counts. Groups and small classes are written out, and syntax that is not known here has no factors, so nothing is left
+# out for it.
 
 REPEAT_MAX = 1_000
 """A larger bound of a repetition may be refused by the matcher, which must see the pattern then."""
+BRANCHES_MAX, RUNS_MAX = 16, 8
+"""Ways to match that are written out, and texts of one; what is beyond is taken for anything."""
+
+Branch = tuple[str, ...]
+"""Texts that follow each other in a match, with anything between them; the first and the last may be empty."""
+EMPTY: list[Branch] = [("",)]
+ANYTHING: list[Branch] = [("", "")]
 
 _TOKEN = re.compile(
-    r"(?s)(?P<place>[\^$]|\\[bB](?!\{))"
+    r"(?s)(?P<place>[\^$]|\\[bB](?!\{))|\[(?P<few>[^]\\\[&~^-]{1,4})\]"
     r"|(?P<any>\.|\\[dDwWsStfva]|\[\^?(?:\\.|[^]\\\[&~^-])(?:\\.|[^]\\\[&~]){0,200}+\])"
     r"|\\(?P<escaped>[!-/:;=?@\[-^`{-~])"
     r"|(?P<open>\((?:\?(?::|P?<\w{1,40}>))?(?!\?))|(?P<close>\))|(?P<choice>\|)"
@@ -186,72 +176,74 @@ _TOKEN = re.compile(
 def factors_of(pattern: str) -> Factor | None:
     r"""Return what a matching line contains, in the syntax of Rust's `regex`; None where nothing is known.
 
-    >>> factors_of(r"def \w+_timeout\("), factors_of("TODO|FIXME"), factors_of("colou?rs")
-    (And(parts=('_timeout(', 'def ')), Or(parts=('fixme', 'todo')), 'colo')
+    >>> sorted(map(sorted, factors_of(r"sha(1|256)\(|def \w+_timeout") or ()))
+    [['_timeout', 'def '], ['sha1('], ['sha256(']]
     >>> factors_of("[a-z]+"), factors_of("(?x) a b")
     (None, None)
     """
-    branches = _read_branches(pattern.removeprefix("(?i)"))
-    if not branches:
-        return None
-    return any_of(_join(And, {run for run in runs if len(run) >= GRAM}) for runs in branches)
+    return _join(_read_branches(pattern.removeprefix("(?i)")))
 
 
 def factors_of_text(text: str) -> Factor | None:
     """Return what a line that contains this text contains.
 
     >>> factors_of_text("Größe: x = 1"), factors_of_text("ab")
-    ('e: x = 1', None)
+    (frozenset({frozenset({'e: x = 1'})}), None)
     """
-    pieces = "".join(char if char.isascii() else "\0" for char in text).split("\0")
-    return _join(And, {piece.lower() for piece in pieces if len(piece) >= GRAM})
+    return _join(["".join(char if char.isascii() else "\0" for char in text).lower().split("\0")])
 
 
 def any_of(factors: Iterable[Factor | None]) -> Factor | None:
     """Return the factors of a search for several things, of which one is enough; None if one has none."""
-    parts: set[Factor] = set()
-    for factor in factors:
-        if factor is None:
-            return None
-        parts.update(factor.parts if isinstance(factor, Or) else [factor])
-    return _join(Or, parts)
+    found = list(factors)
+    return None if None in found else frozenset[frozenset[str]]().union(*filter(None, found))
 
 
-def _join(kind: type[And | Or], parts: Iterable[Factor]) -> Factor | None:
-    ordered = sorted(parts, key=repr)
-    if len(ordered) < 2:
-        return next(iter(ordered), None)
-    return kind(tuple(ordered))
+def _join(branches: Iterable[Iterable[str]]) -> Factor | None:
+    factor = frozenset(frozenset(run for run in runs if len(run) >= GRAM) for runs in branches)
+    return factor if factor and all(factor) else None
 
 
-def _read_branches(pattern: str) -> list[list[str]]:
-    """Return the texts of each choice, in lower case; nothing for a pattern with unknown syntax."""
-    branches, depth, at, before = [[""]], 0, 0, ""
+def _read_branches(pattern: str) -> list[Branch]:
+    """Return what each way to match has, in lower case; nothing for a pattern with unknown syntax."""
+    outer: list[tuple[list[Branch], list[Branch]]] = []
+    choices, before, part = [], EMPTY, EMPTY  # what is done of this group, its last choice, and the end of that one
+    can_repeat, at = False, 0
     while at < len(pattern):
         token = _TOKEN.match(pattern, at)
-        kind = token.lastgroup if token else None
-        if token is None or kind is None:
+        if token is None or (token["times"] and not (can_repeat and _is_sure(token))):
             return []
-        kind = "times" if token["times"] else kind
-        depth += (kind == "open") - (kind == "close")
-        char = token["literal"] or token["escaped"] or ""
-        runs = branches[-1]
-        if depth < 0 or (kind == "times" and (not _is_sure(token) or before in ("", "open", "choice", "place"))):
-            return []
-        if depth or kind in ("close", "any", "place"):
-            runs.append("")
-        elif kind == "choice":
-            branches.append([""])
-        elif kind == "times":
-            if before in ("literal", "escaped") and not (token["times"] == "+" or int(token["least"] or 0)):
-                runs[-1] = runs[-1][:-1]
-            runs.append("")
-        elif char.isascii():
-            runs[-1] += char.lower()
+        at = token.end()
+        can_repeat = token.lastgroup in ("any", "few", "escaped", "literal", "close")
+        if token["times"]:
+            if token["times"] == "?":
+                part = [*part, *EMPTY]
+            else:
+                part = _follow(part if token["times"] == "+" or int(token["least"] or 0) else EMPTY, ANYTHING)
+            continue
+        before, part = _follow(before, part), EMPTY
+        if token["open"]:
+            outer.append((choices, before))
+            choices, before = [], EMPTY
+        elif token["choice"]:
+            choices, before = [*choices, *before], EMPTY
+        elif token["close"]:
+            if not outer:
+                return []
+            part = [*choices, *before]
+            choices, before = outer.pop()
         else:
-            runs.append("")
-        at, before = token.end(), kind
-    return [] if depth else branches
+            chars = token["few"] or token["escaped"] or token["literal"] or ""
+            part = [(char,) for char in dict.fromkeys(chars.lower())] if chars and chars.isascii() else ANYTHING
+    return [] if outer else [*choices, *_follow(before, part)]
+
+
+def _follow(before: Sequence[Branch], after: Sequence[Branch]) -> list[Branch]:
+    """Return the texts of a part of a pattern that another part follows."""
+    if len(before) * len(after) > BRANCHES_MAX:
+        after = ANYTHING
+    joined = ((*first[:-1], first[-1] + then[0], *then[1:]) for first, then in product(before, after))
+    return list(dict.fromkeys(runs[:1] + runs[1:][-RUNS_MAX:] for runs in joined))
 
 
 def _is_sure(times: re.Match[str]) -> bool:
