@@ -38,9 +38,9 @@ PATIENT_SEGMENTS_MAX = 24
 MERGE_FACTOR = 4
 """A segment is merged with its smaller neighbors once they together have a quarter of its size: each file moves log4(n)
 times."""
-MERGED_CHUNKS_MAX, MERGED_PARTS = 100_000, 12
-"""A merge needs memory for its whole result and as much again: 300 MB. It makes a larger one only where that is less
-than a twelfth of the index, since many segments slow queries down."""
+MERGED_CHUNKS_MAX, MERGED_PARTS = 65_535, 16
+"""A merge needs memory for its whole result and as much again: 200 MB, and ids of two bytes. It makes a larger one only
+where that is less than a sixteenth of the index, since many segments slow queries down."""
 DEAD_SHARE_MAX = 0.25
 LOG_BYTES_MAX = 1_000_000
 """Folding the log into the database costs two flushes to the disk, as much as ten small commits."""

@@ -33,7 +33,7 @@ from context_engine.embedding import KEY_BYTES, VectorRows
 from context_engine.errors import NextStep, StorageCorrupt
 from context_engine.storage import open_private
 
-MAGIC = b"CTXSEG05"
+MAGIC = b"CTXSEG06"
 ALIGN_BYTES = 64
 CHECKED_BYTES_MAX = 1_000_000
 """Up to here a checksum over the whole content costs less than a millisecond at every opening."""
@@ -106,14 +106,14 @@ class Heap:
 class Postings:
     """The documents of each term. Terms are ordered by hash.
 
-    Term `i` is in documents `ids[indptr[i]:indptr[i+1]]`, `counts` times each.
+    Term `i` is in documents `ids[indptr[i]:indptr[i+1]]`, `counts` times each. Ids are as wide as the segment needs.
 
     `names` are the terms themselves where they are needed (symbols, tags, file stems), else empty.
     """
 
     hashes: npt.NDArray[np.uint64]
     indptr: npt.NDArray[np.uint32]
-    ids: npt.NDArray[np.uint32]
+    ids: npt.NDArray[np.unsignedinteger]
     counts: npt.NDArray[np.uint8]
     names: Heap = field(default_factory=lambda: Heap.of([]))
 
@@ -159,7 +159,7 @@ class Postings:
         return cls(
             hashes[used],
             np.append(first, len(keys)).astype(np.uint32),
-            (keys & ((1 << document_bits) - 1)).astype(np.uint32),
+            (keys & ((1 << document_bits) - 1)).astype(np.min_scalar_type(documents)),
             np.minimum(counts, 255).astype(np.uint8),
             Heap.of([names[index].encode() for index in used.tolist()]) if names is not None else Heap.of([]),
         )
@@ -172,7 +172,7 @@ class Postings:
         places[places == len(self.hashes)] = 0
         return np.where(self.hashes[places] == hashes, places, -1)
 
-    def pairs(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.uint32]]:
+    def pairs(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.unsignedinteger]]:
         """Return (term place, document) of every posting."""
         return np.repeat(np.arange(len(self.hashes)), np.diff(self.indptr.astype(np.int64))), self.ids
 
@@ -464,7 +464,7 @@ def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.int
     living = [_PostingsMerge(*merge_part, hashes) for merge_part in zip(parts, kept, sizes, bases[:-1], strict=True)]
     totals = sum((merge_part.frequency() for merge_part in living), np.zeros(len(hashes), np.int64))
     free = np.cumsum(totals) - totals
-    ids, counts = np.empty(int(totals.sum()), np.uint32), np.empty(int(totals.sum()), np.uint8)
+    ids, counts = np.empty(int(totals.sum()), np.min_scalar_type(bases[-1])), np.empty(int(totals.sum()), np.uint8)
     for merge_part in living:
         free = merge_part.put(ids, counts, free)
     present = np.flatnonzero(totals)
@@ -504,7 +504,7 @@ class _PostingsMerge:
         return np.bincount(self._renumber()[0], minlength=len(self.hashes))
 
     def put(
-        self, ids: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint8], free: npt.NDArray[np.int64]
+        self, ids: npt.NDArray[np.unsignedinteger], counts: npt.NDArray[np.uint8], free: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """Write each term's documents from its first free place on; return the next free places."""
         terms, docs, lives = self._renumber()

@@ -287,7 +287,7 @@ def _gather_postings(
     at = 0
     for postings, start, stop, base in runs:
         end = at + stop - start
-        np.add(postings.ids[start:stop], base, out=docs[at:end], casting="unsafe")
+        np.add(postings.ids[start:stop], base, out=docs[at:end], dtype=np.intp)
         counts[at:end] = postings.counts[start:stop]
         at = end
     return docs, counts, sizes

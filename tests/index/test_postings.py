@@ -176,6 +176,21 @@ def test_a_snapshot_of_several_segments_answers_like_one(files: list[IndexedFile
     assert set(several.by_path) == set(one.by_path) == {file.path for file in living}
 
 
+def test_a_document_behind_a_large_segment_keeps_its_number() -> None:
+    """Its own segment counts it in a byte, in which the number of the first document there has no room."""
+    parts = [built([named(f"d{number}/zoo.py") for number in numbers]) for numbers in (range(300), range(300, 310))]
+    zeros = [np.zeros(part.files, np.float32) for part in parts]
+    snapshot = Snapshot(parts, [[], []], zeros, generation="g", epoch=1)
+    assert snapshot.matches("path", term_hashes(["zoo"])).docs.tolist() == list(range(310))
+    merged = segments.merge(parts, [np.ones(part.files, bool) for part in parts])
+    assert merged.fields["path"].ids.max() == 309
+
+
+def named(path: str) -> IndexedFile:
+    """A file without content."""
+    return IndexedFile(path, "python", 0, 1, 1, b"x" * 32, b"", "", (), (), (), [], "", (), {}, (), "")
+
+
 def told(snapshot: Snapshot, field: str, hashes: np.ndarray) -> object:
     """Postings with documents named by path and place, and the frequency of each term."""
     found = snapshot.matches(field, hashes)
