@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -56,6 +57,9 @@ async def test_a_client_that_shows_views_gets_their_addresses_and_documents(root
             (content,) = (await client.read_resource(uri)).contents
             assert isinstance(content, types.TextResourceContents)
             assert (content.mime_type, content.text[:15]) == (APP_TYPE, "<!doctype html>")
+        (reply,) = (await client.call_tool("create_plan", {"task": "Set x of a.py to 2"})).content
+        assert isinstance(reply, types.TextContent)
+        assert json.loads(reply.text)["plan_id"]  # the document reads JSON, an agent text
 
 
 @ERAS

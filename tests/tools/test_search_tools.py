@@ -160,3 +160,15 @@ def test_a_file_that_was_emptied_since_it_was_indexed_is_shown_without_code(
         (tmp_path / "w" / "north.py").write_text("")
         name = "semantic_search" if "top_k" in asked else "search_code"
         assert "north.py" in tools.call(engine, name, {"query": QUESTION, **asked}).text
+
+
+def test_impact_shows_each_caller_before_the_callers_of_that_one(tmp_path: Path) -> None:
+    names = ("first", "second")
+    files = {"base.py": "def base():\n    return 1\n"}
+    for name in names:
+        files[f"{name}.py"] = f"from base import base\n\n\ndef {name}():\n    return base()\n"
+        files[f"use_{name}.py"] = f"from {name} import {name}\n\n\ndef use_{name}():\n    return {name}()\n"
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        reply = tools.call(engine, "symbols", {"name": "base", "relation": "impact"}).text
+    places = [reply.index(f"{way}{name} ") for name in names for way in (" ", " use_")]
+    assert places == sorted(places), reply
