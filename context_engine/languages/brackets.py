@@ -48,11 +48,18 @@ Branch = Literal["now", "later", "done"]
 
 
 def find_bracket_problem(language: Language, data: bytes, grammars: Grammars) -> Finding | None:
-    """Return the first bracket that is not closed, or closes nothing; None also if the file cannot be parsed."""
+    """Return the first bracket that is not closed, or closes nothing; None also if the file cannot be parsed.
+
+    Where a text has as many opening as closing brackets of a kind, the parser is astray, not the text.
+    """
     if language.name in PREPROCESSED:
         return check_c_brackets(data.decode("utf-8", "replace"))
     data, tree = read_tree(language, data, grammars)
-    return None if isinstance(tree, str) else check_brackets(_of_tree(data, tree.root_node))
+    if isinstance(tree, str):
+        return None
+    uneven = {mark for pair in _PAIRS.items() if len({data.count(mark.encode()) for mark in pair}) > 1 for mark in pair}
+    uneven |= {quote for quote in _QUOTES if data.count(quote.encode()) % 2}
+    return check_brackets(bracket for bracket in _of_tree(data, tree.root_node) if bracket[0] in uneven)
 
 
 def check_c_brackets(text: str) -> Finding | None:

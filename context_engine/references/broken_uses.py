@@ -104,6 +104,7 @@ class UseComparison:
         for path, source in self._changed.items():
             old_file = self._old_files.read(source.old_path)
             constructors = old_file.rules.constructors[:1] if old_file is not None else ()
+            kept = frozenset(source.unchanged.values())
             for qualified, line in source.old_names.items():
                 owner, _, name = qualified.rpartition(".")
                 place = self._old.place_of(source.old_path, name, line) if len(name) >= NAME_CHARS_MIN else None
@@ -117,7 +118,7 @@ class UseComparison:
                             name = owner.rpartition(".")[2]
                             place = self._old.place_of(path, name, source.old_names[owner]) or place
                         yield _Definition(name, place, path, new_line)
-                elif not self._is_written_again(name):
+                elif line not in kept and not self._is_written_again(name):  # on a kept line it is only not understood
                     yield _Definition(name, place, path)
 
     def _is_written_again(self, name: str) -> bool:

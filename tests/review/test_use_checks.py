@@ -66,6 +66,41 @@ def test_a_required_parameter_with_a_caller_left_is_found_and_an_optional_one_is
     assert found(path, text, text.replace(old, optional), rest) == []
 
 
+KOTLIN_WORDS = """object Words : Provider() {
+    override fun kind(): String {
+    }
+    private class Match(val text: Column<*>, val mode: Mode) : Op<Boolean>() {
+    }
+    override fun <T : String?> Column<T>.match(mode: Mode?): Op<Boolean> =
+        Match(this, mode ?: Mode.STRICT)
+    override fun <T : String?> like(
+    ) {
+        return if ((dialect as Mysql).isNew) {
+        }
+    }
+}
+ */
+open class Mysql : Dialect(Words, Functions.ALL) {
+    override fun fill(tables: List<Table>) {
+        tr.exec(
+                    "   AND $tables"
+        ) { rows ->
+            while (rows.next()) {
+                found.getOrPut(name) { arrayListOf() }.add(
+                )
+            }
+        }
+    }
+}
+"""
+
+
+def test_a_definition_that_only_the_parser_loses_is_not_gone() -> None:
+    update = "    override fun update(\n    ): String = with(Builder(true)) {\n        all.appendTo(this) { (column, value) ->\n        }\n        where?.let {\n        }\n    }\n"
+    changed = KOTLIN_WORDS.replace("}\n */", f"{update}}}\n */")
+    assert found("src/Words.kt", KOTLIN_WORDS, changed, {}) == []
+
+
 def test_a_method_that_is_overloaded_takes_the_old_calls() -> None:
     path, text, rest = TREES["java"]
     overloaded = text.replace("total(int items)", "total(int items, int day)").removesuffix("}\n")

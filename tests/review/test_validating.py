@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import FileNotFound, InvalidArgument, NotIndexed
 from context_engine.languages import PathIndex
-from context_engine.languages.brackets import check_brackets, check_c_brackets
+from context_engine.languages.brackets import check_brackets, check_c_brackets, find_bracket_problem
 from context_engine.repo.paths import Root
 from context_engine.review.checks.file_checks import find_conflicts
 from context_engine.review.validation.content_validation import ValidationService
@@ -450,6 +450,14 @@ def test_brackets_close_when_pairs_can_be_taken_out_until_none_is_left(brackets:
 )
 def test_what_the_preprocessor_leaves_out_does_not_count(code: str) -> None:
     assert check_c_brackets(code) is None
+
+
+def test_brackets_that_the_parser_takes_for_text_are_closed_where_the_text_has_as_many_of_both() -> None:
+    body = 'if (n) {\n        }\n        where?.let {\n        }\n        limit?.let { +" LIMIT $it" }\n'
+    sound = f"object A : B() {{\n    override fun <T : C?> j(a: D<T>) {{\n    }}\n    fun insert(\n    ): String {{\n        {body}    }}\n    override fun delete(\n    ): String {{\n        if (n) {{\n        }}\n    }}\n}}\n"
+    assert find_bracket_problem(LANGUAGES["kotlin"], sound.encode(), GRAMMARS) is None
+    for cut in ("(", ")", "{", "}", '"'):
+        assert find_bracket_problem(LANGUAGES["kotlin"], sound.replace(cut, "", 1).encode(), GRAMMARS)
 
 
 @pytest.mark.parametrize(
