@@ -20,8 +20,9 @@ READ_BYTES = 65_536
 """The capacity of a pipe on Linux: a read never returns more."""
 LOG_BYTES_MAX = 1_000_000
 """The unread log lines that are kept; further ones are dropped."""
-READER_CHECK_S = 60.0
-"""How often an idle writer checks whether the other side still reads: no write fails to say so."""
+READER_CHECK_S, READER_CHECK_S_MAX = 1.0, 60.0
+"""How soon an idle writer checks whether the other side still reads, since no write fails to say so. Each check doubles
+the wait for the next one."""
 JOIN_S = 0.1
 """How long `close` waits for the thread, since a blocked write cannot be interrupted."""
 
@@ -140,10 +141,12 @@ class StreamWriter:
 
     def _next(self, descriptor: int) -> bytes | None:
         """Wait for the next message; None when the writer is closed. Raises: BrokenPipeError without a reader."""
+        wait_s = READER_CHECK_S
         with self._changed:
-            while not self._changed.wait_for(lambda: self._queue or self._is_over, READER_CHECK_S):
+            while not self._changed.wait_for(lambda: self._queue or self._is_over, wait_s):
                 if has_hung_up(descriptor, reading=False):
                     raise BrokenPipeError
+                wait_s = min(2 * wait_s, READER_CHECK_S_MAX)
             return None if self._is_over else self._queue.popleft()
 
     def _end(self) -> None:
