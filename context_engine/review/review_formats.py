@@ -36,7 +36,7 @@ def render_review(result: ReviewResult, format: str, *, version: str) -> str:  #
     lines = [line for finding in result.findings for line in (*format_finding(finding), "")]
     text = "\n".join([*lines, *format_review(result)])
     fence = fence_for(text)
-    return f"# Review: {result.headline}\n\n{fence}\n{text}\n{fence}\n"
+    return f"# Review: {escape_line(result.headline)}\n\n{fence}\n{text}\n{fence}\n"
 
 
 def _dump(value: dict[str, Any]) -> str:
@@ -89,11 +89,15 @@ def format_finding(finding: Finding) -> Iterator[str]:
         yield escape_line(f"   {finding.span.first:>5} │ {quote}")
     evidence = (f"see {place}" for place in finding.evidence)
     for text in filter(None, (body, *evidence, advice, f"{origin} · {finding.id}")):
-        yield f"   {' '.join(text.split())}"
+        yield escape_line(f"   {' '.join(text.split())}")
 
 
 def format_review(result: ReviewResult) -> Iterator[str]:
     """Yield the verdict, the risk, and a line for everything that was not looked at, not shown, or is open."""
+    yield from map(escape_line, _say_review(result))
+
+
+def _say_review(result: ReviewResult) -> Iterator[str]:
     headline = f"{result.headline}. " if result.findings else ""
     yield f"{headline}{result.overall_explanation}"
     factors = f": {'; '.join(result.summary.factors)}" if result.summary.factors else ""
@@ -112,7 +116,7 @@ def format_review(result: ReviewResult) -> Iterator[str]:
     if result.is_partial:
         yield "not complete: the time was over before everything was looked at"
     for label, texts in (("question", result.questions), ("warning", result.warnings), ("fails", result.fail_reasons)):
-        yield from (escape_line(f"{label}: {text}") for text in texts)
+        yield from (f"{label}: {text}" for text in texts)
 
 
 # -- SARIF -------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from context_engine.storage.private_files import PRIVATE_FOLDER, is_temporary, temporary_name
+from context_engine.storage.private_files import PRIVATE_FOLDER, is_temporary, make_private_folder, temporary_name
 
 ABANDONED_AFTER_S = 60.0
 """A killed process left it if it is this old: a live one renames its file at once, and its programs end in 20 s."""
@@ -234,6 +234,7 @@ class ConfinedFolder:
     def temporary_folder(self) -> Generator[Path]:
         """Make a folder that is deleted afterwards, or swept if this process is killed. Raises: OSError."""
         name = temporary_name()
+        make_private_folder(self.path)
         self.make_folders(name, mode=PRIVATE_FOLDER)
         try:
             yield (self.path / name).resolve()

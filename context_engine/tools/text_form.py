@@ -55,7 +55,7 @@ def _is_said(value: Any, said: str) -> bool:
     """Return whether a text has a value, or does not need it: single words of the details are for programs."""
     if isinstance(value, list | dict):
         return all(str(item) in said for item in (value.values() if isinstance(value, dict) else value))
-    return " " not in str(value) or str(value) in said
+    return " " not in str(value) or str(value) in said or repr(str(value))[1:-1] in said
 
 
 def _format_fields(fields: Mapping[str, Any], depth: int = 1) -> Iterator[str]:
