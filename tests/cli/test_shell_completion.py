@@ -46,7 +46,7 @@ def test_options_are_offered_those_of_serve_too() -> None:
     [
         ("ctx setup claude-", ["claude-desktop"]),
         ("ctx doctor ge", ["gemini"]),
-        ("ctx call find_s", ["find_symbol"]),
+        ("ctx call search_t", ["search_text"]),
         ("ctx setup --profile pl", ["plan"]),
         ("ctx serve --profile core,re", ["core,review"]),
         ("ctx search x --kind def", ["definitions"]),
@@ -71,11 +71,16 @@ def test_completing_loads_no_engine() -> None:
         "except SystemExit: pass\n"
         "print([name for name in ('numpy', 'mcp', 'apsw', 'tree_sitter', 'rich') if name in sys.modules], file=sys.stderr)"
     )
-    asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": "ctx call f", "COMP_CWORD": "2", "PYTHONPATH": str(HERE)}
+    asked = {
+        "_CTX_COMPLETE": "complete_bash",
+        "COMP_WORDS": "ctx call search_t",
+        "COMP_CWORD": "2",
+        "PYTHONPATH": str(HERE),
+    }
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True, timeout=60
     )
-    assert "find_symbol" in done.stdout
+    assert "search_text" in done.stdout
     assert done.stderr == "[]\n"
 
 

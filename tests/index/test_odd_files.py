@@ -12,6 +12,7 @@ from typing import TypeVar
 import pytest
 
 from context_engine.errors import InvalidArgument
+from context_engine.text import escape_line
 from tests.support.engines import open_engine
 from tests.support.terminal import runner, sit_down
 from tests.support.tool_calls import text
@@ -58,6 +59,5 @@ def test_an_odd_file_crashes_and_stalls_nothing(
     sit_down(root, monkeypatch)
     code, said, trouble = quickly(lambda: runner(monkeypatch, capsys)("status"))
     assert code == 0, trouble
-    shown = name.encode("utf-8", "replace").decode()
-    assert (f"path {shown}, reason {reason}" in said) == bool(reason), said
+    assert (f"path {escape_line(name)}, reason {reason}" in said) == bool(reason), said
     assert ("skipped" in said) == bool(reason)

@@ -94,7 +94,9 @@ class EveryTool:
         started = time.monotonic()
         text, is_error = self.caller(tool, arguments)
         took_s = time.monotonic() - started
-        code = json.loads(text)["error"]["code"] if is_error else ""
+        code = ""
+        if is_error:
+            code = json.loads(text)["error"]["code"] if text.startswith("{") else text.partition(":")[0]
         self.replies.append(Replied(tool, arguments, text, code, took_s))
         return text
 
