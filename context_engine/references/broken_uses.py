@@ -104,7 +104,7 @@ class UseComparison:
         for path, source in self._changed.items():
             old_file = self._old_files.read(source.old_path)
             constructors = old_file.rules.constructors[:1] if old_file is not None else ()
-            kept = frozenset(source.unchanged.values())
+            kept = frozenset(source.unchanged.values()) if path == source.old_path else ()
             for qualified, line in source.old_names.items():
                 owner, _, name = qualified.rpartition(".")
                 place = self._old.place_of(source.old_path, name, line) if len(name) >= NAME_CHARS_MIN else None
