@@ -170,9 +170,11 @@ def test_what_stands_twice_whatever_the_whitespace_is_never_replaced(task: Task)
         planned = plan(data, [task.edit])
     except CallError:
         return
-    target = task.edit.target.rstrip()
+    target = task.edit.target.replace("\r", "")
     assert planned.is_exact
-    assert data.decode().count(target) == 1 or task.edit.target.count("\n") >= len(task.lines) - 1
+    assert (
+        1 in map(data.decode().count, (target, target.rstrip())) or task.edit.target.count("\n") >= len(task.lines) - 1
+    )
 
 
 @given(tasks())

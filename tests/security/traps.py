@@ -121,9 +121,12 @@ class Traps:
                 os.environ["PATH"] = path
 
     def touch(self) -> None:
-        """Give every file of the code a new time, so that git has to read it before it knows that nothing changed."""
+        """Give every file of the code another time, so that git has to read it before it knows that nothing changed.
+
+        Of a time as new as that of its index git would keep none.
+        """
         for path in CODE:
-            os.utime(self.root / path)
+            os.utime(self.root / path, (10**9, 10**9))
 
 
 def hostile_repository(folder: Path) -> Traps:
