@@ -32,7 +32,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import p50_p95, table
-from context_engine.cli.hook_command import trust_project
+from context_engine.cli.hook_command import record_trust
 from context_engine.daemon import ask_daemon, start_daemon
 from context_engine.engine import Engine
 from context_engine.hooks import HookResponder, parse_event
@@ -172,7 +172,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with Engine.open(chosen.root) as engine, tempfile.TemporaryDirectory() as config:
         os.environ["XDG_CONFIG_HOME"] = config  # hooks speak in trusted projects only
-        trust_project(engine.root)
+        record_trust(engine.root, is_trusted=True)
         events = list_events(engine, load_prompts(chosen.prompts))
         responder = HookResponder()
         wait_for_daemon()

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from context_engine.index.segment import Segment
     from context_engine.index.snapshot import Snapshot
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
 
 1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never split,
 5 keys of embedded texts, static vectors, 6 languages and roles by the text of a file, 7 no keys of summaries,
-9 outlines by pieces, with what macros and templates name
+9 outlines by pieces, with what macros and templates name, 10 numbers of documents as wide as a segment needs
 """
 READ_TRIES = 5
 MARKED_BYTES = 1_000_000

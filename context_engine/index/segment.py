@@ -31,9 +31,10 @@ from xxhash import xxh3_64_intdigest
 
 from context_engine.embedding import KEY_BYTES, VectorRows
 from context_engine.errors import NextStep, StorageCorrupt
+from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.storage import open_private
 
-MAGIC = b"CTXSEG06"
+MAGIC = f"CTXSEG{SCHEMA_VERSION:02}".encode()
 ALIGN_BYTES = 64
 CHECKED_BYTES_MAX = 1_000_000
 """Up to here a checksum over the whole content costs less than a millisecond at every opening."""
