@@ -116,7 +116,7 @@ def ask_together(
     for name, is_building in (("alone", False), ("beside an index", True))[: 2 if beside else 1]:
         with ThreadPoolExecutor(clients) as pool, building(beside if is_building else None):
             taken = [*pool.map(lambda number: _ask_paced(given, number, clients), range(clients))]
-        rows.append((f"{clients} clients, {name}", sum(map(len, taken)), 0.0, 0.0, *p50_p95([*chain(*taken)])))
+        rows.append((f"{clients} clients, {name}", sum(map(len, taken)), None, None, *p50_p95([*chain(*taken)])))
     return rows
 
 
@@ -181,10 +181,16 @@ def main() -> None:
         else:
             rows = [measure(kind, given, engine, responder) for kind, given in events.items()]
         bare = [time_ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)) for _ in range(30)]
-        rows.append(("python -c pass", 30, 0.0, 0.0, *p50_p95(bare)))
+        rows.append(("python -c pass", 30, None, None, *p50_p95(bare)))
         print(f"{engine.status().chunks:,} chunks, load {os.getloadavg()[0]:.0f}\n")
     heads = ("event", "asked", "answer p50", "p95", "hook p50", "p95")
-    print(table(heads, ((name, str(count), *(f"{value:.0f}" for value in figures)) for name, count, *figures in rows)))
+    shown = ([name, str(count), *map(_format_ms, figures)] for name, count, *figures in rows)
+    print(table(heads, shown))
+
+
+def _format_ms(value: float | None) -> str:
+    """Return a time, or a dash where none was taken."""
+    return "-" if value is None else f"{value:.0f}"
 
 
 if __name__ == "__main__":

@@ -151,8 +151,8 @@ class DaemonServer:
     def _accept(self, listener: socket.socket) -> None:
         own = self._socket_state()
         while not self._ending.is_set():
-            idle_s = self._services.idle_s if self._services else END_CHECK_S
-            readable, _, _ = select.select([listener, self._woken], [], [], min(END_CHECK_S, idle_s))
+            wait_s = min(END_CHECK_S, self._services.idle_s) if self._services else END_CHECK_S
+            readable, _, _ = select.select([listener, self._woken], [], [], wait_s)
             if self._woken in readable:
                 self._woken.recv(1)
             if listener not in readable:

@@ -57,8 +57,10 @@ def find_bracket_problem(language: Language, data: bytes, grammars: Grammars) ->
     data, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
         return None
-    uneven = {mark for pair in _PAIRS.items() if len({data.count(mark.encode()) for mark in pair}) > 1 for mark in pair}
-    uneven |= {quote for quote in _QUOTES if data.count(quote.encode()) % 2}
+    uneven = {quote for quote in _QUOTES if data.count(quote.encode()) % 2}
+    for opening, closing in _PAIRS.items():
+        if data.count(opening.encode()) != data.count(closing.encode()):
+            uneven |= {opening, closing}
     return check_brackets(bracket for bracket in _of_tree(data, tree.root_node) if bracket[0] in uneven)
 
 

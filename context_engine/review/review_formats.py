@@ -98,16 +98,14 @@ def format_review(result: ReviewResult) -> Iterator[str]:
 
 
 def _say_review(result: ReviewResult) -> Iterator[str]:
-    headline = f"{result.headline}. " if result.findings else ""
-    yield f"{headline}{result.overall_explanation}"
+    yield f"{result.headline}. " * bool(result.findings) + result.overall_explanation
     factors = f": {'; '.join(result.summary.factors)}" if result.summary.factors else ""
     yield f"risk {result.summary.risk} of 5{factors}"
     coverage = result.coverage
-    idle = [f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran]
     for label, texts in (
         ("not looked at", [f"{file.path} ({file.reason})" for file in coverage.files_skipped]),
         ("reviewed in part", [f"{file.path} ({file.reason})" for file in coverage.files_partly]),
-        ("did not run", idle),
+        ("did not run", [f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran]),
     ):
         if texts:
             yield f"{label}: {join_first(texts, FILES_NAMED_MAX)}"

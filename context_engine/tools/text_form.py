@@ -52,7 +52,7 @@ def _format_error(error: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_said(value: Any, said: str) -> bool:
-    """Return whether a text has a value, or does not need it: single words of the details are for programs."""
+    """Return whether a text has a value, as it is or as Python quotes it, or does not need it: a single word."""
     if isinstance(value, list | dict):
         return all(str(item) in said for item in (value.values() if isinstance(value, dict) else value))
     return " " not in str(value) or str(value) in said or repr(str(value))[1:-1] in said
