@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
+from itertools import chain
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -142,17 +143,14 @@ def read_rules(text: str, name: str) -> SecretRules:
         label = str(row.get("id") or f"rule {number}")
         try:
             rules.append(_user_rule(row, label))
-        except (re.error, ValueError, TypeError) as error:
+        except (re.error, ValueError, TypeError, OverflowError) as error:
             skipped.append(f"{name}: {label}: {error}")
-    extend = content.get("extend")
-    off = ()
-    if isinstance(extend, Mapping):
-        off = extend.get("disabledRules", ())
-    return SecretRules(tuple(rules), tuple(skipped), _allowances(content), frozenset(map(str, off)))
+    off = chain.from_iterable(_texts(table.get("disabledRules")) for table in _tables([content.get("extend")]))
+    return SecretRules(tuple(rules), tuple(skipped), _allowances(content), frozenset(off))
 
 
 def _user_rule(row: Mapping[str, Any], label: str) -> SecretRule:
-    """Return one rule of a user. Raises: ValueError, TypeError or re.error for an invalid one."""
+    """Return one rule of a user. Raises: ValueError, TypeError, OverflowError or re.error for an invalid one."""
     pattern = row.get("regex", "")
     if not isinstance(pattern, str) or not pattern:
         raise ValueError("it has no regex")
@@ -170,7 +168,7 @@ def _user_rule(row: Mapping[str, Any], label: str) -> SecretRule:
         label,
         str(row.get("description") or label),
         pattern,
-        words=tuple(str(word) for word in row.get("keywords", ())),
+        words=tuple(_texts(row.get("keywords"))),
         kind=label,
         rank=THEIRS,
         group=group,
@@ -195,15 +193,11 @@ def _allowances(row: Mapping[str, Any]) -> tuple[Allowance, ...]:
 
 
 def _tables(value: Any) -> list[Mapping[str, Any]]:
-    if isinstance(value, Sequence):
-        return [table for table in value if isinstance(table, Mapping)]
-    return []
+    return [table for table in value if isinstance(table, Mapping)] if isinstance(value, list) else []
 
 
 def _texts(value: Any) -> list[str]:
-    if isinstance(value, Sequence):
-        return [text for text in value if isinstance(text, str)]
-    return []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _runnable(value: Any) -> tuple[str, ...]:

@@ -172,7 +172,7 @@ def test_a_group_that_takes_no_part_in_a_match_changes_nothing(field: str, tmp_p
     text = 'name = "odd"\nbased_on = "cpp"\nsuffixes = [".odd"]\n'
     known = {language.name: language for language in LANGUAGES.listed}
     plain, odd = (read_language(f"{text}{more}", "odd.toml", known) for more in ("", f"[outline]\n{field}\n"))
-    source = b"int x = 1;\nclass A {\nvoid f();\n};\n)\n"
+    source = b"int x = 1;\nclass A {\nvoid f();\n};\n)\nvoid g( {\nvoid h();\n"
     found = [outline_file(language, source, Grammars(tmp_path)).symbols for language in (plain, odd)]
     assert [symbol.line for symbol in found[0]] == [symbol.line for symbol in found[1]]
 
