@@ -204,9 +204,41 @@ def test_a_rule_that_a_user_switched_off_is_marked_and_still_redacted() -> None:
     assert token not in redact_keyed(token, KEY, rules=rules).text
 
 
-@pytest.mark.parametrize("text", ["rules = 3", "[[rules]]\nid = 3\nregex = ['a']\n", "allowlist = 'x'\nextend = 4\n"])
-def test_what_is_wrong_in_a_file_is_skipped_and_the_rest_is_searched_for(text: str) -> None:
-    assert find_secrets("a", rules=read_rules(text, "gitleaks.toml")) == ()
+WRONG_VALUES = (
+    "-1",
+    "2.5",
+    "inf",
+    "nan",
+    "9e400",
+    "true",
+    "'x'",
+    "[1]",
+    "[[]]",
+    "{ a = 1 }",
+    "[{ a = 1 }]",
+    "2026-11-29",
+)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("rules", "allowlist", "allowlists", "extend", "extend.disabledRules"),
+        *(f"allowlist.{name}" for name in ("regexes", "stopwords", "paths", "regexTarget", "targetRules")),
+        *(f"rule.{name}" for name in ("id", "regex", "secretGroup", "description", "keywords", "entropy", "path")),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_skipped_and_the_rest_is_searched_for(field: str) -> None:
+    own = "[[rules]]\nid = 'own'\nregex = 'pin:([0-9]{6})'\n"
+    of_rule = field.removeprefix("rule.")
+    for value in WRONG_VALUES:
+        if of_rule != field:
+            odd = {"id": "'odd'", "regex": "'odd'", of_rule: value}
+            text = f"{own}[[rules]]\n" + "".join(f"{key} = {known}\n" for key, known in odd.items())
+        else:
+            text = f"{field} = {value}\n" + own * (field != "rules")
+        found = find_secrets("pin:123456", path="a.py", rules=read_rules(text, "gitleaks.toml"))
+        assert ("own" in [secret.rule for secret in found]) is (field != "rules"), text
 
 
 def test_a_file_that_is_no_toml_is_refused_by_its_name() -> None:
