@@ -29,12 +29,12 @@ class ChangeFinder:
         self._git = Git(root)
 
     def list_files(self, *under: str) -> Walk:
-        """Walk these files and folders, or the whole workspace."""
-        return walk(self._root, under or ("",), bytes_max=self._bytes_max, excludes_file=self._git.excludes_file())
+        """Walk these files and folders; `""` is the whole workspace."""
+        return walk(self._root, under, bytes_max=self._bytes_max, excludes_file=self._git.excludes_file())
 
     def find_stale_files(self) -> tuple[frozenset[str], int]:
         """Return the files that differ from the index by name, size or time, and how many there are; none is opened."""
-        seen = self.list_files().entries
+        seen = self.list_files("").entries
         return frozenset(str(path) for path, *_ in self._store.file_stamps().symmetric_difference(seen)), len(seen)
 
     def report_unchanged(self, encoder: StaticEncoder | None) -> IndexReport | None:
@@ -46,7 +46,7 @@ class ChangeFinder:
         summary = self._store.summary()
         if summary is None or (encoder is not None and summary.static != encoder.identity):
             return None
-        seen = self.list_files()
+        seen = self.list_files("")
         if self._store.file_stamps() != set(seen.entries):
             return None
         self._store.set_metadata(describe_walk(seen))

@@ -156,6 +156,31 @@ def test_a_file_that_is_edited_while_it_is_indexed_is_still_stale(
         assert found(engine, "tiger") == ["a.py"]
 
 
+def test_an_answer_during_an_update_has_no_other_file_indexed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_index, "WAIT_S", 0.0)
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n", "b.py": "def okapi(): ...\n"})
+    with indexed(root) as engine:
+        live = engine.index.live
+        live.follow(QuietWatcher())
+        live.stale_files()
+        index_paths, runs = live._builder.index_paths, []
+
+        def answer_meanwhile(paths: list[str]) -> bool:
+            if not runs:
+                live.refresh()
+            is_changed = index_paths(paths)
+            runs.append((paths, is_changed))
+            return is_changed
+
+        monkeypatch.setattr(live._builder, "index_paths", answer_meanwhile)
+        write(root, "a.py", "def panther(): ...\n")
+        live.mark_stale(frozenset({"a.py"}))
+        until(lambda: len(runs) == 2)
+        assert runs == [(["a.py"], True), ([], False)]
+
+
 def test_an_answer_does_not_speak_of_a_snapshot_that_came_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
