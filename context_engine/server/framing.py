@@ -172,9 +172,11 @@ def _find_problem(message: Any) -> str:
         return "a message is a JSON object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc must be "2.0"'
-    if "id" in message and not _is_id(message["id"]) and "error" not in message:
+    is_reply = "method" not in message
+    may_be_null = is_reply and "error" in message  # for a request without a readable id
+    if "id" in message and not _is_id(message["id"]) and not (may_be_null and message["id"] is None):
         return "id must be a text or a whole number"
-    if "method" not in message:
+    if is_reply:
         return "" if "result" in message or "error" in message else "method is missing"
     if not isinstance(message["method"], str):
         return "method must be a text"

@@ -88,6 +88,9 @@ def test_what_is_no_json_is_a_parse_error_with_a_null_id(line: bytes) -> None:
         ({**PING, "id": True}, None, "id"),
         ({**PING, "id": 1.5}, None, "id"),
         ({**PING, "id": {}}, None, "id"),
+        ({**PING, "id": None, "error": {}}, None, "id"),
+        ({"jsonrpc": "2.0", "id": {"a": 1}, "error": {}}, None, "id"),
+        ({"jsonrpc": "2.0", "id": [], "result": {}}, None, "id"),
     ],
 )
 def test_json_that_is_no_message_is_refused_by_its_id_where_it_has_one(message: Any, reply_id: Any, word: str) -> None:
