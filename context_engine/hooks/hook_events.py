@@ -20,10 +20,11 @@ packages/plugin/src/index.ts of anomalyco/opencode; they are functions, so our p
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+from context_engine.text import ParseError, read_json
 
 PROMPT_CHARS_MAX = 65_536
 """As `QUESTION_CHARS_MAX` of the model, which this module must not import."""
@@ -95,9 +96,9 @@ def parse_event(client: str, name: str, text: str) -> HookEvent:
     if kind is None:
         raise HookInputError(f"{client} has no hook {name!r} that ctx answers")
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise HookInputError(f"the input is not JSON: {type(error).__name__}") from None
+        given = read_json(text, bytes_max=len(text))
+    except ParseError as error:
+        raise HookInputError(f"the input cannot be read: {error.reason}") from None
     if not isinstance(given, dict):
         raise HookInputError("the input is not a JSON object")
     roots = given.get("workspace_roots")

@@ -33,6 +33,7 @@ from pydantic import ValidationError
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.repo import uri_to_path
 from context_engine.server.projects import Projects
+from context_engine.text import read_json
 from context_engine.tools import UserAnswer, UserQuestion, no_answer
 
 FIRST_MODERN_VERSION = "2026-07-28"
@@ -158,7 +159,7 @@ def workspaces_in_meta(meta: Mapping[str, Any] | None) -> list[str]:
     turn = (meta or {}).get(TURN_KEY)
     if isinstance(turn, str):  # one client sends a text
         with suppress(ValueError):
-            turn = json.loads(turn)
+            turn = read_json(turn)
     found = turn.get("workspaces") if isinstance(turn, Mapping) else None
     if not isinstance(found, Mapping | list):
         return []

@@ -12,21 +12,19 @@ from __future__ import annotations
 import json
 from collections import namedtuple
 
+from context_engine.text import ParseError, read_json
+
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 """Codes of JSON-RPC 2.0: not JSON; JSON, but not a request, notification or response."""
 
-DEPTH_MAX = 64
-"""Levels of a message. A call of a tool has 5 to 10, and Python's own functions are safe far beyond 64."""
 NAMES_MAX = 20_000
 """The names in all objects of a message: the largest plan has some thousand, and each takes time in later checks."""
 ID_CHARS_SHOWN = 100
 """The shown part of the id of a message."""
-NUMBER_CHARS_MAX = 100
-"""Python converts digits in quadratic time, and no argument of a tool has more than 10."""
 
 TOO_LONG = b"\n"
 """The value for a line over the limit; no line contains a newline."""
@@ -76,9 +74,9 @@ def parse_line(line: bytes, *, bytes_max: int = 0) -> ParsedLine:
     if not text.strip():
         return ParsedLine(None, None)
     try:
-        message = parse_json(text)
-    except (ValueError, RecursionError) as error:
-        return ParsedLine(None, error_reply(PARSE_ERROR, f"this line is not JSON: {error}"[:300]))
+        message = read_json(text, bytes_max=len(text), names_max=NAMES_MAX)
+    except ParseError as error:
+        return ParsedLine(None, error_reply(PARSE_ERROR, f"this line cannot be read: {error.reason}"))
     if "\\ud" in text.lower() and not _is_text(json.dumps(message, ensure_ascii=False)):
         return ParsedLine(None, error_reply(INVALID_REQUEST, "half a surrogate pair is not a character", message))
     if trouble := _find_problem(message):
@@ -101,67 +99,6 @@ def duplicate_id_reply(message: dict[str, Any]) -> dict[str, Any]:
     shown = json.dumps(message["id"], ensure_ascii=False)[:ID_CHARS_SHOWN]
     text = f"a request with the id {shown} is under way: give each request an id of its own"
     return error_reply(INVALID_REQUEST, text, message)
-
-
-def parse_json(text: str) -> Any:
-    """Return the value of a JSON text within the bounds above, each name of an object once. Raises: ValueError.
-
-    >>> parse_json('{"a": 1, "a": 2}')
-    Traceback (most recent call last):
-    ValueError: the name 'a' is given twice
-    """
-    names = 0
-
-    def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal names
-        names += len(pairs)
-        if names > NAMES_MAX:
-            raise ValueError(f"a message has at most {NAMES_MAX:,} names")
-        made: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in made:
-                raise ValueError(f"the name {name[:40]!r} is given twice")
-            made[name] = value
-        return made
-
-    value = json.loads(
-        text,
-        object_pairs_hook=read_object,
-        parse_constant=_refuse_constant,
-        parse_float=_parse_float,
-        parse_int=lambda digits: int(_check_length(digits)),
-    )
-    if text.count("{") + text.count("[") > DEPTH_MAX:
-        _check_depth(value)
-    return value
-
-
-def _check_depth(value: Any) -> None:
-    """Walk a value level by level, so that no depth of it can exhaust the stack."""
-    level = [value]
-    for _ in range(DEPTH_MAX + 1):
-        values = [outer.values() if isinstance(outer, dict) else outer for outer in level]
-        level = [inner for outer in values for inner in outer if isinstance(inner, dict | list)]
-        if not level:
-            return
-    raise ValueError(f"a message is nested at most {DEPTH_MAX} levels deep")
-
-
-def _parse_float(digits: str) -> float:
-    number = float(_check_length(digits))
-    if abs(number) == float("inf"):
-        raise ValueError(f"{digits} is larger than any number")
-    return number
-
-
-def _check_length(digits: str) -> str:
-    if len(digits) > NUMBER_CHARS_MAX:
-        raise ValueError(f"a number has at most {NUMBER_CHARS_MAX} characters")
-    return digits
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _find_problem(message: Any) -> str:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         uuid7,
         uuid8,
     )
+    from context_engine.text.json_reader import OUTPUT_BYTES_MAX, ParseError, read_json
     from context_engine.text.lines import (
         COMMENT_MARKS,
         LineSpan,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
         split_lines,
     )
     from context_engine.text.patterns import compile_linear, escape_literal, fold_case, load_re2
-    from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json, read_toml, read_yaml
+    from context_engine.text.untrusted_data import read_toml, read_yaml
     from context_engine.text.words import (
         CHARS_PER_TOKEN,
         STOP_WORDS,

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from context_engine.errors import WrongEncoding
+from context_engine.text.json_reader import ParseError, read_json
 
 SNIFF_BYTES = 8_192
 """Git also searches the first 8,000 bytes for a NUL to recognize binary files."""
@@ -126,8 +127,6 @@ def read_notebook_cells(text: str) -> str:
     >>> read_notebook_cells('"cell_type": "code",\n"source": [\n"%pip x\\n",\n"a = \\"b\\""\n]')
     '\n# %%\n# %pip x\na = "b"\n'
     """
-    from context_engine.text.untrusted_data import ParseError, read_json  # 14 ms that few files need
-
     lines = text.split("\n")
     shown, is_code, end = [""] * len(lines), False, ""
     for number, line in enumerate(lines):

@@ -1,50 +1,34 @@
-"""PURE. Read YAML, TOML and JSON that a stranger may have written: within bounds, or refused with the line.
+"""PURE. Read YAML and TOML that a stranger may have written: within bounds, or refused with the line.
 
-Everything else that parses such text calls one of the three functions here. They never recurse into the text: depth,
-aliases, digits and size are bounded before a value is built. A key that is given twice is refused, because two readers
-would take two different values.
+Everything else that parses such text calls these two functions, or `read_json`. They never recurse into the text:
+depth, aliases, digits and size are bounded before a value is built. A key that is given twice is refused, because two
+readers would take two different values.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
-BYTES_MAX = 2_000_000
-"""Larger than any settings file or manifest; callers with another limit pass it."""
+from context_engine.text.json_reader import (
+    BYTES_MAX,
+    DEPTH_MAX,
+    NUMBER_CHARS_MAX,
+    ParseError,
+    check_depth,
+    check_size,
+    decode_text,
+)
+
 TOML_BYTES_MAX = 500_000
 """tomllib is written in Python: it reads as much in a second and a half."""
-OUTPUT_BYTES_MAX = 64_000_000
-"""The output of a program or an endpoint; its reader has bounded it before."""
-DEPTH_MAX = 64
-"""Settings and manifests nest 5 to 10 levels; Python's own functions (repr, ==, json) stay safe far beyond 64."""
 ALIASES_MAX = 200
 NODES_MAX = 50_000
 """Values of a YAML text, aliases expanded; reading so many takes half a second."""
 NODE_CHARS = 20
 """So many characters of a scalar count as one more value, or aliases of a long text would multiply it."""
-NUMBER_CHARS_MAX = 100
-"""A number with more characters is not a setting. Python converts digits in quadratic time."""
-
-REASON_CHARS_MAX = 200
-"""Some parsers repeat what they could not read."""
-
-
-class ParseError(ValueError):
-    """Why a text is not read: `reason` in one line, and the `line` it is about, 0 where there is none."""
-
-    def __init__(self, reason: str, line: int = 0) -> None:
-        """Keep both for the caller; the text of the error contains them, too."""
-        if len(reason) > REASON_CHARS_MAX:
-            reason = f"{reason[:REASON_CHARS_MAX]}…"
-        super().__init__(f"{reason} (line {line})" if line else reason)
-        self.reason = reason
-        self.line = line
 
 
 def read_yaml(
@@ -62,7 +46,7 @@ def read_yaml(
     """
     import yaml  # it takes 15 ms, which only callers with YAML pay
 
-    _check_size(source, bytes_max)
+    check_size(source, bytes_max)
     builder = _YamlBuilder(nodes_max, plain_text=plain_text, last_wins=last_wins)
     try:
         for event in yaml.parse(source, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
@@ -84,8 +68,8 @@ def read_toml(source: str | bytes, *, bytes_max: int = TOML_BYTES_MAX, is_ours: 
 
     Raises: ParseError.
     """
-    _check_size(source, bytes_max)
-    text = _decode_text(source, "TOML").replace("\r\n", "\n")
+    check_size(source, bytes_max)
+    text = decode_text(source, "TOML").replace("\r\n", "\n")
     if not is_ours:
         _check_toml_shape(text)
     try:
@@ -99,79 +83,8 @@ def read_toml(source: str | bytes, *, bytes_max: int = TOML_BYTES_MAX, is_ours: 
         raise ParseError(f"it is nested deeper than {DEPTH_MAX} levels") from None
     except ValueError:
         raise ParseError("not TOML: a number or date has no value") from None
-    _check_depth(read)
+    check_depth(read)
     return read
-
-
-def read_json(source: str | bytes, *, bytes_max: int = BYTES_MAX, has_constants: bool = False) -> Any:
-    """Return the value of a JSON text. NaN and Infinity are refused unless `has_constants`. Raises: ParseError."""
-    _check_size(source, bytes_max)
-    text = _decode_text(source, "JSON")
-    constant = None if has_constants else _refuse_constant
-    try:
-        read = json.loads(text, parse_constant=constant, object_pairs_hook=_without_repeats)
-    except json.JSONDecodeError as error:
-        raise ParseError(f"not JSON: {error.msg}", error.lineno) from None
-    except RecursionError:
-        raise ParseError(f"it is nested deeper than {DEPTH_MAX} levels") from None
-    except ParseError:
-        raise
-    except ValueError:  # Python converts 4,300 digits and no more
-        raise ParseError("a number has too many digits") from None
-    if text.count("[") + text.count("{") > DEPTH_MAX:
-        _check_depth(read)
-    return read
-
-
-# -- shared -----------------------------------------------------------------------------------------------------------
-
-
-def _check_size(source: str | bytes, bytes_max: int) -> None:
-    if len(source) > bytes_max:
-        raise ParseError(f"it has {len(source):,} bytes, and at most {bytes_max:,} are read")
-
-
-def _decode_text(source: str | bytes, name: str) -> str:
-    if isinstance(source, bytes):
-        try:
-            source = source.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ParseError(f"not {name}: it is not UTF-8", source.count(b"\n", 0, error.start) + 1) from None
-    return source.removeprefix("\ufeff")
-
-
-def _check_depth(value: Any) -> None:
-    """Walk a value level by level, so that no depth of it can exhaust the stack."""
-    level: list[Any] = [value]
-    for _ in range(DEPTH_MAX + 1):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            return
-    raise ParseError(f"it is nested deeper than {DEPTH_MAX} levels")
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    """Return the lists and mappings directly inside a value."""
-    if isinstance(value, dict):
-        inner = value.values()
-    else:
-        inner = value if isinstance(value, list) else ()
-    return [item for item in inner if isinstance(item, dict | list)]
-
-
-# -- JSON -------------------------------------------------------------------------------------------------------------
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ParseError(f"{word} is not JSON")
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ParseError(f"the key {repeated[:80]!r} is given twice")
-    return made
 
 
 # -- TOML -------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from context_engine.review.source_versions import FileVersion
 from context_engine.secrets.secret_finder import find_secrets
 from context_engine.secrets.secret_rules import read_rules
 from context_engine.settings import Settings
-from context_engine.text.untrusted_data import ParseError, read_json, read_toml, read_yaml
+from context_engine.text.json_reader import ParseError, read_json
+from context_engine.text.untrusted_data import read_toml, read_yaml
 from tests.security.fuzzing import as_bytes, fuzz, mutated
 from tests.support.changes import PARSERS
 
