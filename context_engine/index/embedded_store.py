@@ -30,7 +30,7 @@ import apsw
 
 from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.model import Skipped
-from context_engine.storage import database, lock_private, make_private_folder
+from context_engine.storage import database, hold_private_lock, make_private_folder
 
 if TYPE_CHECKING:
     from context_engine.index.embedded_writer import EmbeddedWriter
@@ -236,28 +236,22 @@ class EmbeddedStore:
 
         Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
         """
-        from filelock import Timeout  # only for those who write
-
         from context_engine.index.embedded_writer import open_writer
 
-        lock = lock_private(self.folder / "writer.lock", timeout=wait_s)
+        busy = StorageBusy(
+            "another process is indexing this workspace",
+            suggestion="search as usual; its result appears by itself, or call again in a moment",
+        )
         with translate_disk_errors(self.folder):
             try:
                 make_private_folder(self.folder)
             except FileNotFoundError as error:  # what /proc says of a folder that cannot be made in it
                 raise database.write_failed_error(self.folder, INDEX_ADVICE, str(error.strerror)) from error
-            try:
-                lock.acquire()
-            except Timeout:
-                raise StorageBusy(
-                    "another process is indexing this workspace",
-                    suggestion="search as usual; its result appears by itself, or call again in a moment",
-                ) from None
-            try:
-                with closing(open_writer(self, rebuild=rebuild)) as writer:
-                    yield writer
-            finally:
-                lock.release()
+            with (
+                hold_private_lock(self.folder / "writer.lock", wait_s=wait_s, busy=busy),
+                closing(open_writer(self, rebuild=rebuild)) as writer,
+            ):
+                yield writer
 
     def mapped_segments(self, generation: str) -> dict[int, Segment]:
         """Return the segments of a generation that are mapped already, by number."""

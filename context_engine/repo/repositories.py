@@ -13,8 +13,8 @@ import re
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from context_engine.errors import (
 )
 from context_engine.repo import cloning, workspace_roots
 from context_engine.repo.cloning import ReportProgress, repository_name
-from context_engine.storage import lock_private, make_private_folder, prepare_type, replace_private
+from context_engine.storage import hold_private_lock, prepare_type, replace_private
 
 FILE = "workspaces.json"
 DEFAULT = "default"
@@ -245,20 +245,12 @@ class RepositoryRegistry:
             finally:
                 _delete(part)
 
-    @contextmanager
-    def _lock_clone(self, place: Path) -> Generator[None]:
+    def _lock_clone(self, place: Path) -> AbstractContextManager[None]:
         """Keep other processes from working on a clone. Raises: StorageBusy."""
-        from filelock import Timeout
-
-        make_private_folder(self._clones)
-        try:
-            held = lock_private(f"{place}.lock", timeout=0).acquire()
-        except Timeout:
-            raise StorageBusy(
-                f"another process is fetching {place.name}", suggestion="wait until it is done, then call again"
-            ) from None
-        with held:
-            yield
+        busy = StorageBusy(
+            f"another process is fetching {place.name}", suggestion="wait until it is done, then call again"
+        )
+        return hold_private_lock(f"{place}.lock", wait_s=0, busy=busy)
 
     # -- the list --
 
@@ -269,19 +261,18 @@ class RepositoryRegistry:
 
         Raises: InvalidArgument, AccessFailed, and whatever `change` raises; nothing is written then.
         """
-        from filelock import Timeout  # reading, which the fast start does, needs no lock
-
         check_name(workspace, "workspace")
         try:
-            make_private_folder(self.file.parent)
-            with lock_private(f"{self.file}.lock", timeout=WAIT_S):
+            with hold_private_lock(
+                f"{self.file}.lock", wait_s=WAIT_S, busy=OSError(0, "another process holds its lock")
+            ):
                 known = self.workspaces()
                 members = tuple(change(known.get(workspace, ())))
                 known[workspace] = members
                 self._write(known)
-        except (OSError, Timeout) as error:
-            why = getattr(error, "strerror", "") or "another process holds its lock"
-            raise AccessFailed(f"{self.file} cannot be written: {why}", suggestion="make it writable") from error
+        except OSError as error:
+            why = f"{self.file} cannot be written: {error.strerror}"
+            raise AccessFailed(why, suggestion="make it writable") from error
         return members
 
     def _write(self, workspaces: dict[str, tuple[WorkspaceMember, ...]]) -> None:

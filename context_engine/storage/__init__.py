@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from context_engine.storage.private_files import (
         close_to_others,
         create_private,
+        hold_private_lock,
         is_temporary,
         lock_private,
         make_private_folder,

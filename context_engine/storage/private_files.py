@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from filelock import FileLock
 
@@ -89,6 +89,26 @@ def lock_private(path: str | os.PathLike[str], *, timeout: float = -1) -> FileLo
     from filelock import FileLock  # only for those who write
 
     return FileLock(path, timeout=timeout, mode=PRIVATE_FILE)
+
+
+@contextmanager
+def hold_private_lock(path: str | os.PathLike[str], *, wait_s: float, busy: Exception) -> Generator[None]:
+    """Be the only process of this machine with the lock of a file, which is created with its folder.
+
+    Raises: `busy` when another process has it for longer than `wait_s`; OSError.
+    """
+    from filelock import Timeout
+
+    make_private_folder(os.path.dirname(path))
+    lock = lock_private(path, timeout=wait_s)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise busy from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def close_to_others(top: Path) -> list[str]:

@@ -1,7 +1,7 @@
 """A folder of records that a team shares: the files that our code reads and people edit, synchronized with a database.
 
     <home>/<kind>/...                      the files; a conflict is kept next to them, on this machine only
-    <cache>/commons-<kind>-<mark>.seen      what both sides agreed on, see `sync_state`
+    <cache>/commons-<kind>-<mark>.seen      what both sides agreed on; without it every file is compared again
 
 Before a read the folder is synchronized, at most once a second. While the database does not answer, the files serve as
 they are. A writer acquires the lease of the kind, synchronizes, and writes each change to the database before it
@@ -14,9 +14,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
 
 from context_engine.errors import ContextEngineError, InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.settings import Settings
@@ -29,10 +31,13 @@ from context_engine.storage import (
     StateFolder,
     SyncedRecords,
     head_path,
+    hold_private_lock,
+    prepare_type,
     records,
+    replace_private,
+    translate_os_errors,
 )
 from context_engine.team.remote_store import RETRY_DELAY_S, name_repository, open_backend, serves
-from context_engine.team.sync_state import MergeBase, SyncState
 
 if TYPE_CHECKING:  # its library is optional
     from context_engine.team.postgres_records import PostgresRecords, RecordLease, RecordMeta
@@ -107,6 +112,26 @@ def decide(policy: MergePolicy, record: MergeInput) -> MergeAction:
     return "conflict"
 
 
+class MergeBase(NamedTuple):
+    """A file as it was when both sides agreed: the hash of its content, and a stamp that changes with it."""
+
+    sha: str
+    stamp: FileStamp
+
+
+class _SeenRecords(msgspec.Struct, array_like=True):
+    """What this machine has seen: everything up to a revision, and each file that both sides agreed on."""
+
+    revision: int = 0
+    files: dict[str, MergeBase] = {}
+
+    def note(self, path: str, file: MergeBase | None) -> None:
+        """Note that both sides have the same content in a file; None: that neither side has the file."""
+        self.files.pop(path, None)
+        if file is not None:
+            self.files[path] = file
+
+
 class SyncedFolder(SyncedRecords):
     """One kind of records in one folder. Thread-safe; several processes may use one folder."""
 
@@ -115,20 +140,24 @@ class SyncedFolder(SyncedRecords):
         remote: PostgresRecords,
         repository: str,
         folder: Path,
-        state: SyncState,
+        seen_file: Path,
         policy_of: MergePolicyOf,
         *,
         rest_s: float,
         flush: bool,
     ) -> None:
-        """Nothing is connected or created until it is needed. The folder's name is the kind."""
+        """Nothing is connected or created until it is needed. The folder's name is the kind.
+
+        `seen_file` says what both sides agreed on.
+        """
         self.folder = folder
         self.problem = ""
         """Why the team's records may be newer, or which file is in conflict with them; empty without a problem."""
         self._files = StateFolder(folder.parent).folder(folder.name)
         self._remote = remote
         self._key = repository, folder.name
-        self._state = state
+        self._seen_file = seen_file
+        self._seen = _SeenRecords()
         self._policy_of = policy_of
         self._rest_s = rest_s
         self._flush = flush
@@ -146,7 +175,7 @@ class SyncedFolder(SyncedRecords):
             return
         rest_s = self._rest_s
         try:
-            with self._state.lock(0.0):
+            with self._lock_seen(0.0):
                 self._sync_as_reader()
             if rest_s:
                 rest_s = max(rest_s, REST_FACTOR * (time.monotonic() - start_s))
@@ -183,7 +212,7 @@ class SyncedFolder(SyncedRecords):
 
         Raises: StorageBusy, StoreUnavailable, StoreUnusable, WriteFailed, DiskFull.
         """
-        with self._state.lock(WAIT_S), self._remote.acquire_lease(*self._key, WAIT_S) as lease:
+        with self._lock_seen(WAIT_S), self._remote.acquire_lease(*self._key, WAIT_S) as lease:
             self._apply(self._compare(), lease)
             self._lease = lease
             try:
@@ -202,18 +231,40 @@ class SyncedFolder(SyncedRecords):
         if shared:
             self._lease.put(shared)
 
+    @contextmanager
+    def _lock_seen(self, wait_s: float) -> Generator[None]:
+        """Be the only process of this machine that compares; store what the block has seen together, or not at all.
+
+        Raises: StorageBusy, WriteFailed, DiskFull.
+        """
+        busy = StorageBusy(
+            "another process of this machine is writing the records of the team right now",
+            suggestion="Call again in a moment; nothing was written.",
+        )
+        with (
+            translate_os_errors(self._seen_file),
+            hold_private_lock(f"{self._seen_file}.lock", wait_s=wait_s, busy=busy),
+        ):
+            self._seen, stored = _SeenRecords(), b""
+            with suppress(FileNotFoundError, msgspec.DecodeError):
+                stored = self._seen_file.read_bytes()
+                self._seen = msgspec.msgpack.decode(stored, type=prepare_type(_SeenRecords))
+            yield
+            if (content := msgspec.msgpack.encode(self._seen)) != stored:
+                replace_private(self._seen_file, content)
+
     # -- both sides --
 
     def _compare(self) -> _Difference:
         """Compare the folder with the team's records, and decide what to do about each difference."""
         revision = self._remote.revision(*self._key)
-        if revision < self._state.revision:
-            self._state.reset()
-        agreed = self._state.files()
+        if revision < self._seen.revision:  # it is another database
+            self._seen = _SeenRecords()
+        agreed = self._seen.files
         files, conflicts, unreadable = self._list_files(agreed)
         theirs: dict[str, RecordMeta] = {}
-        if revision != self._state.revision:
-            changes = self._remote.list_changes(*self._key, self._state.revision)
+        if revision != self._seen.revision:
+            changes = self._remote.list_changes(*self._key, self._seen.revision)
             theirs = {meta.path: meta for meta in changes if is_plain(meta.path) and self._policy_of(meta.path)}
         changed = [path for path in {**agreed, **files} if path not in theirs and files.get(path) != agreed.get(path)]
         if changed:
@@ -255,8 +306,8 @@ class SyncedFolder(SyncedRecords):
             changes: dict[str, bytes | None] = {path: self._content(path) for path in pushed}
             lease.put(changes | dict.fromkeys(difference.paths("delete")))
         for path in difference.paths("same"):
-            self._state.note(path, difference.files.get(path))
-        self._state.advance(difference.revision)
+            self._seen.note(path, difference.files.get(path))
+        self._seen.revision = difference.revision
         self.problem = ""
         if pushed and lease is None:
             self.problem = f"{self._key[1]} that were changed here are not the team's yet: {self._refusal}"
@@ -285,11 +336,11 @@ class SyncedFolder(SyncedRecords):
                     self._files.remove(head_path(path))
                 if path in contents:
                     self._files.replace(path, contents[path], flush=self._flush)
-                    self._state.note(path, self._read_state(path))
+                    self._seen.note(path, self._read_state(path))
                 else:
                     self._files.remove(path)
                     self._files.remove_empty(path.rpartition("/")[0])
-                    self._state.note(path, None)
+                    self._seen.note(path, None)
 
     # -- the files of this machine --
 
@@ -421,8 +472,9 @@ class TeamRecords(SharedRecords):
 
     def open_folder(self, folder: Path, policy_of: MergePolicyOf, *, flush: bool = True) -> SyncedFolder:
         """Return a folder whose records all machines share; its name is their kind."""
-        state = SyncState(self._cache / f"commons-{folder.name}-{self.mark}.seen")
-        synced = SyncedFolder(self.remote, self.repository, folder, state, policy_of, rest_s=self.rest_s, flush=flush)
+        seen_file = self._cache / f"commons-{folder.name}-{self.mark}.seen"
+        where = self.repository, folder, seen_file
+        synced = SyncedFolder(self.remote, *where, policy_of, rest_s=self.rest_s, flush=flush)
         self._folders.append(synced)
         return synced
 

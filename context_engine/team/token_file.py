@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import msgspec
-from filelock import Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.authentication import default_token_file
-from context_engine.storage import lock_private, make_private_folder, prepare_type, replace_private
+from context_engine.storage import hold_private_lock, prepare_type, replace_private
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1
@@ -230,18 +229,15 @@ class TokenFile:
 
     def _change(self, change: Callable[[TokenPage], tuple[Grant, ...]]) -> TokenPage:
         """Read the file, change its tokens and replace it under its lock; readers never see a part."""
+        busy = StorageBusy(f"another process is changing {self.path}", suggestion="Call again in a moment.")
         try:
-            make_private_folder(self.path.parent)
-            with lock_private(f"{self.path}.lock", timeout=LOCK_WAIT_S):
+            with hold_private_lock(f"{self.path}.lock", wait_s=LOCK_WAIT_S, busy=busy):
                 page = self.page()
                 if not page.key:
                     page = msgspec.structs.replace(page, key=secrets.token_hex(KEY_BYTES))
                 page = msgspec.structs.replace(page, tokens=change(page))
                 self._write(msgspec.json.format(msgspec.json.encode(page), indent=1) + b"\n")
                 return page
-        except Timeout:
-            problem = f"another process is changing {self.path}"
-            raise StorageBusy(problem, suggestion="Call again in a moment.") from None
         except OSError as error:
             raise HostError(
                 f"the tokens cannot be written to {self.path}: {error.strerror or error}",

@@ -63,7 +63,9 @@ def read_json(
             made[key] = value
         return made
 
-    checks = {} if has_constants else {"parse_constant": _refuse, "parse_float": _read_float, "parse_int": _read_int}
+    checks: dict[str, Any] = (
+        {} if has_constants else {"parse_constant": _refuse, "parse_float": _read_float, "parse_int": _read_int}
+    )
     try:
         read = json.loads(text, object_pairs_hook=read_object, **checks)
     except json.JSONDecodeError as error:
