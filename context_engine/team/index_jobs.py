@@ -9,7 +9,6 @@ The clock is the database's.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -23,10 +22,10 @@ from context_engine.errors import (
     Conflict,
     ContextEngineError,
     InvalidArgument,
-    StoreUnavailable,
 )
 from context_engine.model import Progress
 from context_engine.settings import Settings
+from context_engine.team.remote_store import keep_renewing
 from context_engine.text import format_count
 
 if TYPE_CHECKING:
@@ -87,17 +86,18 @@ class IndexWorker:
         Raises: Cancelled when `cancel` was set, and the caller gives the job back; Conflict when the lease was lost;
         the error of a job that failed, which the queue knows by then.
         """
-        renewal = _LeaseRenewal(lease, self._renew_s, cancel)
+        newest, is_lost = Progress("starting", 0, 0), threading.Event()
 
         def note(progress: Progress) -> None:
-            renewal.progress = progress
+            nonlocal newest
+            newest = progress
             on_progress(progress)
 
         try:
-            with renewal:
+            with keep_renewing(lambda: lease.renew(newest), self._renew_s, lease.lease_s, is_lost, cancel):
                 result = self._index(lease.source, note, cancel)
         except Cancelled:
-            if renewal.is_lost:
+            if is_lost.is_set():
                 raise _lost_error(lease) from None
             raise
         except ContextEngineError as error:
@@ -125,41 +125,6 @@ class IndexWorker:
         commit = f"{fetched.after[:COMMIT_CHARS]}, " if fetched.after else ""
         files = format_count(report.files, "file")
         return f"{commit}{files}, {changed:,} of them new or changed, {report.seconds:.1f} s"
-
-
-class _LeaseRenewal:
-    """Renews a lease in a thread of its own until the block ends; cancels the work when the lease is lost."""
-
-    def __init__(self, lease: JobLease, every_s: float, cancel: threading.Event) -> None:
-        self.is_lost = False
-        self.progress = Progress("starting", 0, 0)
-        """What the next renewal reports."""
-        self._lease = lease
-        self._every_s = every_s
-        self._cancel = cancel
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="ctx-lease", daemon=True)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _renew(self) -> None:
-        kept_until_s = time.monotonic() + self._lease.lease_s
-        while not self._ended.wait(self._every_s):
-            try:
-                is_kept = self._lease.renew(self.progress)
-            except StoreUnavailable:
-                is_kept = time.monotonic() < kept_until_s  # it may be back before the lease ends
-            else:
-                kept_until_s = time.monotonic() + self._lease.lease_s
-            if not is_kept:
-                self.is_lost = True
-                self._cancel.set()
-                return
 
 
 def _lost_error(lease: JobLease) -> Conflict:

@@ -18,7 +18,6 @@ Then everything is deleted that the state does not name. A reader that met a new
 from __future__ import annotations
 
 import base64
-import threading
 import time
 from array import array
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
@@ -47,7 +46,13 @@ from context_engine.team.candidate_store import (
     split_path,
 )
 from context_engine.team.qdrant_session import QdrantSession, match_any, match_value
-from context_engine.team.remote_store import PublishedRepository, SegmentState, busy_error, unavailable_error
+from context_engine.team.remote_store import (
+    PublishedRepository,
+    SegmentState,
+    busy_error,
+    keep_renewing,
+    unavailable_error,
+)
 from context_engine.team.search_rows import damaged_row
 
 COLLECTION = "ctx_search_v1"
@@ -382,14 +387,10 @@ class QdrantSearch(CandidateStore):
             if time.monotonic() >= deadline:
                 raise busy_error(repository)
             time.sleep(LOCK_POLL_S)
-        ended = threading.Event()
-        renewal = threading.Thread(target=lease.keep_renewing, args=(ended,), daemon=True)
-        renewal.start()
         try:
-            yield lease
+            with keep_renewing(lease.renew, RENEW_S, LEASE_S):  # without it the state that is replaced is another one
+                yield lease
         finally:
-            ended.set()
-            renewal.join()
             with suppress(ContextEngineError):  # it expires by itself, only later
                 lease.release()
 
@@ -419,12 +420,6 @@ class _Lease:
             return False
         self.expires_at = until
         return True
-
-    def keep_renewing(self, ended: threading.Event) -> None:
-        """Renew the lease until its block has ended."""
-        while not ended.wait(RENEW_S):
-            with suppress(ContextEngineError):  # without a lease the state is another one, which it does not replace
-                self.renew()
 
     def release(self) -> None:
         """Give up the lease, unless another process has it by now."""

@@ -6,7 +6,10 @@ A PostgreSQL stores the indexes of repositories (`postgres_store`), searches the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import threading
+import time
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -94,6 +97,39 @@ def open_backend(address: str, part: Part) -> Any:
             suggestion=f"Install it: `{pip_install()} 'psycopg[binary]'`",  # Qdrant needs no library
         ) from error
     return getattr(module, f"{backend}{part}")(address)
+
+
+@contextmanager
+def keep_renewing(
+    renew: Callable[[], bool], every_s: float, lease_s: float, *on_loss: threading.Event
+) -> Generator[None]:
+    """Renew a lease in a thread until the block ends.
+
+    `on_loss` are set when `renew` returns False, or the database has not answered before the lease ended.
+    """
+    ended = threading.Event()
+
+    def keep() -> None:
+        kept_until_s = time.monotonic() + lease_s
+        while not ended.wait(every_s):
+            try:
+                is_kept = renew()
+            except StoreUnavailable:
+                is_kept = time.monotonic() < kept_until_s  # it may be back before the lease ends
+            else:
+                kept_until_s = time.monotonic() + lease_s
+            if not is_kept:
+                for event in on_loss:
+                    event.set()
+                return
+
+    thread = threading.Thread(target=keep, name="ctx-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def busy_error(repository: str) -> StorageBusy:
