@@ -24,7 +24,14 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.server.daemon_sessions import SessionServer
     from context_engine.server.dispatcher import ToolDispatcher, parse_call, single_engine
-    from context_engine.server.gain_store import ActivityReader, GainStore, delete_counts, gain_file, read_sessions
+    from context_engine.server.gain_store import (
+        GainStore,
+        delete_counts,
+        gain_file,
+        read_call_texts,
+        read_calls,
+        read_sessions,
+    )
     from context_engine.server.page_server import PageResponse, PageServer
     from context_engine.server.profiles import PROFILES, ToolSelection
     from context_engine.server.projects import (

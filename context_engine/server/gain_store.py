@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -63,8 +64,6 @@ CREATE TABLE call(
 );
 PRAGMA user_version = {SCHEMA_VERSION};
 """
-SESSION_FIELDS = ("name", "client", "workspace", "folder", "began", "ended", "calls", "failed", "shown", "ms")
-CALL_FIELDS = ("id", "at", "client", "session", "workspace", "folder", "tool", "ms", "error", "shown", "asked", "got")
 _INSERT = """
 INSERT INTO call VALUES
     (NULL, :at, :client, :session, :workspace, :folder, :tool, :ms, :error, :shown, :asked, :got);
@@ -79,9 +78,10 @@ DELETE FROM session WHERE name IN (SELECT name FROM session ORDER BY ended DESC 
 _FORGET_TEXTS = "UPDATE call SET asked = '', got = '' WHERE got <> ''"
 _READ_NEW = """
 SELECT id, at, client, session, workspace, folder, tool, ms, error, shown,
-    substr(asked, 1, :most), substr(got, 1, :most)
-FROM call WHERE id > :since ORDER BY id
+    substr(asked, 1, :most) AS asked, substr(got, 1, :most) AS got
+FROM call WHERE id > iif(:since > (SELECT max(id) FROM call), 0, :since) ORDER BY id
 """
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 _DELETE = "PRAGMA secure_delete = ON; DELETE FROM session; DELETE FROM call; PRAGMA wal_checkpoint(TRUNCATE)"
 
 
@@ -186,8 +186,21 @@ def read_sessions(file: Path) -> list[dict[str, Any]]:
 
     Raises: StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
     """
-    rows = _execute(file, "SELECT * FROM session ORDER BY ended DESC, name")
-    return [dict(zip(SESSION_FIELDS, row, strict=True)) for row in rows]
+    return _execute(file, "SELECT * FROM session ORDER BY ended DESC, name")
+
+
+def read_calls(file: Path, since: int) -> list[dict[str, Any]]:
+    """Return the calls after the one with the `id` since, the oldest first, with the beginnings of their texts.
+
+    All of them if that one is later than the newest, as after `ctx gain --delete`. Raises: as `read_sessions`.
+    """
+    return _execute(file, _READ_NEW, {"since": since, "most": SUMMARY_CHARS_MAX})
+
+
+def read_call_texts(file: Path, call_id: int) -> dict[str, Any]:
+    """Return the whole question and reply of a call. Raises: as `read_sessions`."""
+    rows = _execute(file, "SELECT asked, got FROM call WHERE id = :id", {"id": call_id})
+    return rows[0] if rows else {"asked": "", "got": ""}
 
 
 def delete_counts(file: Path) -> None:
@@ -198,45 +211,18 @@ def delete_counts(file: Path) -> None:
     _execute(file, _DELETE)
 
 
-def _execute(file: Path, sql: str) -> list[tuple[Any, ...]]:
+def _execute(file: Path, sql: str, values: Mapping[str, Any] = NO_VALUES) -> list[dict[str, Any]]:
+    """Return the rows of a statement by the names of their columns; none without a file."""
     if not database.read_inode(file):
         return []
+
+    def name_columns(cursor: apsw.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
+        return {column[0]: value for column, value in zip(cursor.get_description(), row, strict=True)}
+
     with database.translate_errors(file, ADVICE), closing(_connect(file, READER_BUSY_MS)) as db:
-        return db.execute(sql).fetchall()
-
-
-class ActivityReader:
-    """The view of one page on the calls: it returns new rows. For one thread."""
-
-    def __init__(self, file: Path) -> None:
-        """Open nothing before the first call."""
-        self._file = file
-        self._db: apsw.Connection | None = None
-        self._last = 0
-
-    def read_new(self) -> list[dict[str, Any]]:
-        """Return the calls since the last time, the oldest first, with the beginnings of their texts.
-
-        Raises: apsw.Error, OSError, HostError.
-        """
-        db = self._db = self._db or _connect(self._file, READER_BUSY_MS)
-        newest: Any = db.execute("SELECT coalesce(max(id), 0) FROM call").get
-        since = min(self._last, newest)  # which is smaller after `ctx gain --delete`
-        rows = db.execute(_READ_NEW, {"since": since, "most": SUMMARY_CHARS_MAX}).fetchall()
-        self._last = newest
-        return [dict(zip(CALL_FIELDS, row, strict=True)) for row in rows]
-
-    def read_texts(self, call_id: int) -> dict[str, Any]:
-        """Return the whole question and reply of a call. Raises: apsw.Error, OSError, HostError."""
-        db = self._db = self._db or _connect(self._file, READER_BUSY_MS)
-        row = db.execute("SELECT asked, got FROM call WHERE id = ?", (call_id,)).fetchone() or ("", "")
-        return dict(zip(("asked", "got"), row, strict=True))
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        db.row_trace = name_columns
+        rows: Any = db.execute(sql, values).fetchall()
+        return rows
 
 
 def _connect(file: Path, busy_ms: int = BUSY_MS) -> apsw.Connection:

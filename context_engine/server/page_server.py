@@ -1,6 +1,6 @@
 """A web page on this machine: a small HTTP server whose every path begins with a random token.
 
-    class NotesPage(PageServer): ...    # `answer` and `open_events` say what it shows
+    class NotesPage(PageServer): ...    # `answer` and `read_events` say what it shows
     page = NotesPage(may_write=False)
     page.bind(port=0)
     print(page.address)
@@ -33,7 +33,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from context_engine.errors import BugError
 from context_engine.server import connections
 from context_engine.server.authentication import RANDOM_BYTES, AllowedHosts, RequestGuard
-from context_engine.server.gain_store import ActivityReader
 from context_engine.text import ParseError, read_json
 
 HOST = "127.0.0.1"
@@ -91,8 +90,8 @@ class PageServer(ABC):
         """
 
     @abstractmethod
-    def open_events(self) -> ActivityReader:
-        """Return a reader of the events for one page; it is used and closed in threads."""
+    def read_events(self, since: int) -> list[dict[str, Any]]:
+        """Return the events after the one with the `id` since, the oldest first; runs in a thread."""
 
     @property
     def origin(self) -> str:
@@ -188,25 +187,17 @@ class PageServer(ABC):
 
     async def _stream_events(self) -> AsyncGenerator[str]:
         """Yield events as they come, until the page closes the stream or the server ends."""
-        reader = self.open_events()
-        silent_s = KEEP_ALIVE_EVERY_S
-        reading = None
-        try:
-            while not (self._server and self._server.should_exit):
-                reading = asyncio.ensure_future(asyncio.to_thread(reader.read_new))
-                events = await asyncio.shield(reading)
-                silent_s = 0.0 if events else silent_s + EVENTS_EVERY_S
-                for event in events:
-                    yield f"data: {json.dumps(event)}\n\n"
-                if silent_s >= KEEP_ALIVE_EVERY_S:
-                    silent_s = 0.0
-                    yield ": alive\n\n"
-                await asyncio.sleep(EVENTS_EVERY_S)
-        finally:
-            if reading is not None and not reading.done():
-                reading.add_done_callback(lambda _: reader.close())
-            else:
-                reader.close()
+        since, silent_s = 0, KEEP_ALIVE_EVERY_S
+        while not (self._server and self._server.should_exit):
+            events = await asyncio.to_thread(self.read_events, since)
+            silent_s = 0.0 if events else silent_s + EVENTS_EVERY_S
+            for event in events:
+                since = event["id"]
+                yield f"data: {json.dumps(event)}\n\n"
+            if silent_s >= KEEP_ALIVE_EVERY_S:
+                silent_s = 0.0
+                yield ": alive\n\n"
+            await asyncio.sleep(EVENTS_EVERY_S)
 
 
 def _is_same(given: str, secret: str) -> bool:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from context_engine import __version__
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.server import (
-    ActivityReader,
     GainStore,
     PageResponse,
     PageServer,
@@ -28,6 +27,7 @@ from context_engine.server import (
     ToolDispatcher,
     ToolSelection,
     gain_file,
+    read_calls,
 )
 from context_engine.settings import Settings
 from context_engine.storage import workspace_id
@@ -99,9 +99,9 @@ class LocalPage(PageServer):
         with suppress(ContextEngineError):  # reported when the page asks
             self._projects.engine(self._projects.names[0]).index.is_available()
 
-    def open_events(self) -> ActivityReader:
-        """Return a reader of the calls of all clients."""
-        return ActivityReader(gain_file(self._settings))
+    def read_events(self, since: int) -> list[dict[str, Any]]:
+        """Return the calls of all clients after one of them."""
+        return read_calls(gain_file(self._settings), since)
 
     def answer(self, path: str, arguments: Arguments, *, is_write: bool) -> PageResponse:
         """Answer a request that the server has checked."""

@@ -6,7 +6,6 @@ The arguments come from the page and are checked here. The reply is redacted by 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from context_engine.plans import AGENT, DECISIONS, PERSON
 from context_engine.repo import DiffRequest, is_sensitive
 from context_engine.review import ReviewOptions, review_to_json
 from context_engine.secrets import redact_file
-from context_engine.server import ActivityReader, gain_file
+from context_engine.server import gain_file, read_call_texts
 from context_engine.settings import Settings, list_settings, user_file
 from context_engine.text import parse_diff
 from context_engine.tools import Call, find, parse_json_text
@@ -76,8 +75,7 @@ def view_graph(engine: Engine, arguments: Arguments) -> dict[str, Any]:
 
 def view_call(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     """Return the whole question and reply of a call."""
-    with closing(ActivityReader(gain_file(engine.settings))) as reader:
-        return reader.read_texts(_number(arguments, "id", 1, 2**53))
+    return read_call_texts(gain_file(engine.settings), _number(arguments, "id", 1, 2**53))
 
 
 # -- edits and reviews ------------------------------------------------------------------------------------------------

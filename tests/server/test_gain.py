@@ -22,9 +22,10 @@ from context_engine.server.gain_store import (
     CALLS_MAX,
     FILE_NAME,
     SESSIONS_MAX,
-    ActivityReader,
     GainStore,
     delete_counts,
+    read_call_texts,
+    read_calls,
     read_sessions,
 )
 from context_engine.server.profiles import ToolSelection
@@ -100,20 +101,17 @@ def test_neither_code_nor_a_question_nor_a_path_is_stored_without_the_setting(tm
 
     assert stored_after_a_call(call_texts=False) == []
     assert stored_after_a_call() == list(words)
-    reader = ActivityReader(tmp_path / "data" / FILE_NAME)
-    assert [bool(call["got"]) for call in reader.read_new()] == [False, True]
+    file = tmp_path / "data" / FILE_NAME
+    assert [bool(call["got"]) for call in read_calls(file, 0)] == [False, True]
     stored_after_a_call(call_texts=False)
-    assert not any(reader.read_texts(number)["got"] for number in (1, 2, 3)), "switched off, the others go as well"
-    reader.close()
+    assert not any(read_call_texts(file, number)["got"] for number in (1, 2, 3)), "switched off, the others go as well"
 
 
 def test_the_newest_calls_are_kept_with_their_texts(engine: Engine, file: Path) -> None:
     door = dispatcher(engine)
     for number in range(CALLS_MAX + 3):
         door.call("find_symbol", {"name": f"name_{number}"}, AGENT)
-    reader = ActivityReader(file)
-    assert [call["asked"] for call in reader.read_new()] == [f"name_{number}" for number in range(3, CALLS_MAX + 3)]
-    reader.close()
+    assert [call["asked"] for call in read_calls(file, 0)] == [f"name_{number}" for number in range(3, CALLS_MAX + 3)]
 
 
 def test_the_oldest_sessions_go_so_the_file_stays_small(engine: Engine, file: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.memory import MemoryDraft
 from context_engine.review import ReviewRequest
-from context_engine.server import ActivityReader, ToolDispatcher, ToolSelection, delete_counts, gain_file, single_engine
+from context_engine.server import ToolDispatcher, ToolSelection, delete_counts, gain_file, read_calls, single_engine
 from context_engine.tools import Call
 from tests.support import preloaded
 from tests.support.trees import tree
@@ -266,13 +266,15 @@ def test_each_setting_names_the_place_that_its_value_comes_from(
 def test_calls_from_before_a_page_have_their_texts_and_are_deleted_with_the_counts(shop: Path) -> None:
     with Engine.open(shop) as engine:
         ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "login"}, Call(client="lonely-agent"))
-        reader = ActivityReader(gain_file(engine.settings))
-        calls = [call for call in reader.read_new() if call["client"] == "lonely-agent"]
-        assert [(call["tool"], call["asked"], bool(call["got"])) for call in calls] == [("symbols", "login", True)]
-        assert reader.read_new() == []
-        delete_counts(gain_file(engine.settings))
-        assert reader.read_new() == []
-        reader.close()
+        file = gain_file(engine.settings)
+        newest = read_calls(file, 0)[-1]
+        assert (newest["client"], newest["tool"], newest["asked"]) == ("lonely-agent", "symbols", "login")
+        assert newest["got"]
+        assert read_calls(file, newest["id"]) == []
+        delete_counts(file)
+        assert read_calls(file, newest["id"]) == []
+        ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "logout"}, Call(client="next-agent"))
+        assert [call["client"] for call in read_calls(file, newest["id"] + 1)] == ["next-agent"], "numbers begin again"
 
 
 # -- the command --
