@@ -27,7 +27,6 @@ from context_engine.secrets import redact_reply
 from context_engine.storage import (
     database,
     find_network_drive,
-    make_private_folder,
     transaction,
     user_data_folder,
     workspace_id,
@@ -53,7 +52,7 @@ ADVICE = database.StorageAdvice(
     closed="Give this user permission to write there, or set CTX_DATA_FOLDER to another folder.",
     damaged="Delete it: only the counts are lost.",
 )
-_SCHEMA = f"""
+_SCHEMA = """
 CREATE TABLE session(
     name TEXT PRIMARY KEY, client TEXT, workspace TEXT, folder TEXT, began REAL, ended REAL,
     calls INT, failed INT, shown INT, ms REAL
@@ -61,8 +60,7 @@ CREATE TABLE session(
 CREATE TABLE call(
     id INTEGER PRIMARY KEY, at REAL, client TEXT, session TEXT, workspace TEXT, folder TEXT, tool TEXT, ms REAL,
     error TEXT, shown INT, asked TEXT, got TEXT
-);
-PRAGMA user_version = {SCHEMA_VERSION};
+)
 """
 _INSERT = """
 INSERT INTO call VALUES
@@ -227,18 +225,6 @@ def _execute(file: Path, sql: str, values: Mapping[str, Any] = NO_VALUES) -> lis
 
 def _connect(file: Path, busy_ms: int = BUSY_MS) -> apsw.Connection:
     """Open the file, or make it. Raises: apsw.Error, OSError, HostError."""
-    make_private_folder(file.parent)
     if find_network_drive(file.parent):
         raise database.write_failed_error(file, ADVICE, "it is on a network drive, where each call would wait")
-    db = database.open_in_cache(file, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
-    try:
-        with transaction(db):
-            found = db.pragma("user_version")
-            if not found:
-                db.execute(_SCHEMA)
-        if found not in (0, SCHEMA_VERSION):
-            raise database.newer_format_error(file, ADVICE, int(found), SCHEMA_VERSION)
-    except BaseException:
-        db.close()
-        raise
-    return db
+    return database.open_private_database(file, _SCHEMA, version=SCHEMA_VERSION, busy_ms=busy_ms)

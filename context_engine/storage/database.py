@@ -191,7 +191,7 @@ class StateDatabase:
 
     def connect(self) -> apsw.Connection:
         """Return the connection, to a new file if there is none. The caller has locked it."""
-        return self._handle.open(self.path, self._open_layout)
+        return self._handle.open(self.path, self._open)
 
     def close(self) -> None:
         """Close the file; it can be used again afterwards."""
@@ -213,54 +213,49 @@ class StateDatabase:
             return None
         return self.connect()
 
-    def _open_layout(self) -> apsw.Connection:
-        """Open the file, and create the tables in an empty one."""
+    def _open(self) -> apsw.Connection:
+        """Open the file if it is one of ours, or create it with its tables."""
         with self._creating():
-            db = self._open_file()
+            folder, name = self._folder, self._name
+            folder.make()
+            if folder.check_file(name) is None:
+                with folder.open_descriptor(name, os.O_RDWR | os.O_CREAT, 0o600):
+                    pass
+            for end in COMPANION_SUFFIXES:
+                folder.check_file(name + end)
+            if _names_other_database(folder, f"{name}-journal"):
+                raise _foreign_error(self.path, f"{name}-journal names a file of another database")
+            path = Path(os.path.realpath(folder.path.parent), folder.path.name, name)
+            db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
             try:
-                version = _create_layout(db, self._schema, self._version)
-                if version not in (0, self._version):
-                    raise newer_format_error(self.path, self._advice, version, self._version)
+                db.set_busy_timeout(BUSY_MS)
+                _restrict(db)
+                _check_layout(db, path, re.findall(r"CREATE TABLE (\w+)", self._schema))
+                set_journal_mode(db, path, self._settings)
+                _create_layout(db, self._schema, self._version)
             except BaseException:
                 db.close()
                 raise
-        return db
-
-    def _open_file(self) -> apsw.Connection:
-        """Open the file if it is one of ours, or create it."""
-        folder, name = self._folder, self._name
-        folder.make()
-        if folder.check_file(name) is None:
-            with folder.open_descriptor(name, os.O_RDWR | os.O_CREAT, 0o600):
-                pass
-        for end in COMPANION_SUFFIXES:
-            folder.check_file(name + end)
-        if _names_other_database(folder, f"{name}-journal"):
-            raise _foreign_error(self.path, f"{name}-journal names a file of another database")
-        path = Path(os.path.realpath(folder.path.parent), folder.path.name, name)
-        db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
-        try:
-            db.set_busy_timeout(BUSY_MS)
-            _restrict(db)
-            _check_layout(db, path, re.findall(r"CREATE TABLE (\w+)", self._schema))
-            set_journal_mode(db, path, self._settings)
-        except BaseException:
-            db.close()
-            raise
-        return db
+            return db
 
 
-def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection:
-    """Open a database in the user's cache, readable by its owner alone; create it if missing. No link is followed.
+def open_private_database(path: Path, schema: str, *, version: int, busy_ms: int = BUSY_MS) -> apsw.Connection:
+    """Open a database outside of workspaces, readable by its owner alone; create it if missing. No link is followed.
 
-    Raises: OSError, apsw.Error.
+    `schema` creates the tables of the layout `version`. Raises: OSError, apsw.Error, OtherLayoutError.
     """
+    make_private_folder(path.parent)
     real = Path(os.path.realpath(path.parent), path.name)
     if not read_inode(real):
         create_private(real)
     db = apsw.Connection(os.fspath(real), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
-    db.set_busy_timeout(busy_ms)
-    set_journal_mode(db, path, settings)
+    try:
+        db.set_busy_timeout(busy_ms)
+        set_journal_mode(db, path, "PRAGMA synchronous = NORMAL")
+        _create_layout(db, schema, version)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -301,25 +296,25 @@ class CacheDatabase:
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 
     def _connect(self) -> apsw.Connection:
-        make_private_folder(self.path.parent)
-        db = open_in_cache(self.path, busy_ms=self._busy_ms, settings="PRAGMA synchronous = NORMAL")
-        try:
-            found = _create_layout(db, self._tables, self._version)
-            if found not in (0, self._version):
-                raise apsw.NotADBError(f"the layout {found} is another one")
-        except BaseException:
-            db.close()
-            raise
-        return db
+        return open_private_database(self.path, self._tables, version=self._version, busy_ms=self._busy_ms)
 
 
-def _create_layout(db: apsw.Connection, schema: str, version: int) -> int:
-    """Create the tables in an empty file; return the version of its layout before."""
+class OtherLayoutError(apsw.NotADBError):
+    """A database has the layout of another release."""
+
+    def __init__(self, found: int, known: int) -> None:
+        super().__init__(f"the layout {found} is another one")
+        self.found, self.known = found, known
+
+
+def _create_layout(db: apsw.Connection, schema: str, version: int) -> None:
+    """Create the tables in an empty file. Raises: OtherLayoutError."""
     with transaction(db):
         found = int(str(db.pragma("user_version")))
         if not found:
             db.execute(f"{schema}; PRAGMA user_version = {version}").fetchall()
-    return found
+    if found not in (0, version):
+        raise OtherLayoutError(found, version)
 
 
 def set_journal_mode(db: apsw.Connection, path: Path, settings: str) -> None:
@@ -410,6 +405,8 @@ def translate_errors(path: Path, advice: StorageAdvice) -> Generator[None]:
 
 def translate_error(error: Exception, path: Path, advice: StorageAdvice) -> ContextEngineError | None:
     """Return the error to raise instead; None for an error that is not about the disk or the file."""
+    if isinstance(error, OtherLayoutError):
+        return newer_format_error(path, advice, error.found, error.known)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StorageBusy(f"another process keeps {advice.description} locked", suggestion=advice.busy)
     if _is_no_room(error, path):
