@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -37,7 +37,7 @@ from context_engine.errors import (
     WriteFailed,
 )
 from context_engine.model import RelPath
-from context_engine.repo import FolderWriter, OpenFolders, Root, TargetFile
+from context_engine.repo import FolderWriter, Root, TargetFile, keep_open
 from context_engine.storage import STATE_FOLDER, PathLocks
 
 # -- transaction -------------------------------------------------------------------------------------------------------
@@ -83,10 +83,14 @@ class Transactions:
         needs_flush = len(ops) > 1 or any(op.image is not None for op in ops)
         number = self._journal.begin(ops, at=at, session=session, turns=turns, flush=needs_flush)
         touched: set[str] = set()
-        with OpenFolders() as open_folders:
+        with ExitStack() as kept:  # the folders stay open while it is taken back
             try:
+                for op in ops:
+                    self._folders.make(op.folders)
+                kept.enter_context(keep_open([step.seen for step in steps]))
                 for step in steps:
-                    self._prepare(step, open_folders)
+                    if step.op.temp:
+                        step.seen.stage(step.planned.data, step.op.temp, flush=self._flush, mode=step.op.mode)
                 for step in steps:
                     step.seen.check_unchanged()
                 for step in steps:
@@ -101,13 +105,6 @@ class Transactions:
         for step in steps:
             self._folders.remove(step.leaves)
         return number
-
-    def _prepare(self, step: FileStep, open_folders: OpenFolders) -> None:
-        """Do everything that may fail, as far as it is possible without touching the file."""
-        self._folders.make(step.op.folders)
-        open_folders.add(step.seen)
-        if step.op.temp:
-            step.seen.stage(step.planned.data, step.op.temp, flush=self._flush, mode=step.op.mode)
 
     def _put(self, step: FileStep) -> None:
         if step.planned.is_deletion:

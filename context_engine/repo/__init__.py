@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         read_lines_at,
         size_and_mtime,
     )
-    from context_engine.repo.file_writer import FolderWriter, OpenFolders, TargetFile, encode_as, write_atomic
+    from context_engine.repo.file_writer import FolderWriter, TargetFile, encode_as, keep_open, write_atomic
     from context_engine.repo.git import Git
     from context_engine.repo.git_diffs import DiffReader, DiffRequest, GitDiff, GitRevision
     from context_engine.repo.ignore_rules import GlobMatcher, compile_path_glob

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Self
@@ -32,7 +32,7 @@ _NOT_SUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 class ParentFolder:
-    """The folder of a file, opened for each use or kept open by `OpenFolders`.
+    """The folder of a file, opened for each use or kept open by `keep_open`.
 
     `identity` is its device and inode; None while it does not exist.
     """
@@ -279,35 +279,25 @@ def encode_as(path: str, text: str, old: bytes | None) -> bytes:
 # -- folders -----------------------------------------------------------------------------------------------------------
 
 
-class OpenFolders:
-    """The folders of one transaction, each opened once and kept open until its end.
+@contextmanager
+def keep_open(files: Sequence[TargetFile]) -> Generator[None]:
+    """Keep the folders of some files open until the block ends, each opened once; of very many only the first ones.
 
-    Of very many only the first ones.
+    Raises: WriteFailed, StaleFile, InvalidPath.
     """
-
-    def __init__(self) -> None:
-        self._opened: dict[str, OpenFolder] = {}
-        self._users: list[ParentFolder] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for user in self._users:
-            user.opened = None
-        for folder in self._opened.values():
+    opened: dict[str, OpenFolder] = {}
+    try:
+        for file in files:
+            if file.folder.path not in opened and len(opened) < FOLDERS_OPEN_MAX:
+                with _translate_errors(file.path):
+                    opened[file.folder.path] = file.folder.enter()
+            file.folder.opened = opened.get(file.folder.path)
+        yield
+    finally:
+        for file in files:
+            file.folder.opened = None
+        for folder in opened.values():
             folder.close()
-
-    def add(self, file: TargetFile) -> None:
-        """Keep the folder of a file open. Raises: WriteFailed, StaleFile, InvalidPath."""
-        folder = file.folder
-        if folder.opened is not None or len(self._opened) >= FOLDERS_OPEN_MAX:
-            return
-        with _translate_errors(file.path):
-            if folder.path not in self._opened:
-                self._opened[folder.path] = folder.enter()
-        folder.opened = self._opened[folder.path]
-        self._users.append(folder)
 
 
 class FolderWriter:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
@@ -163,21 +162,20 @@ class FileLister:
         def stays(path: str) -> bool:
             return path not in gone and not path.startswith(below)
 
-        spans = list(_spans_below(known.entries, gone))
-        gone_files = tuple(sorted({entry for start, stop in spans for entry in known.entries[start:stop]}))
+        entries: list[WalkedFile] = []
+        gone_files: set[WalkedFile] = set()
+        for entry in known.entries:
+            entries.append(entry) if stays(entry.path) else gone_files.add(entry)
         gone_rows = tuple(row for row in known.skipped if not stays(row.path))
-        if (gone_files, gone_rows) == (seen.entries, seen.skipped):
+        if (gone_files, gone_rows) == (set(seen.entries), seen.skipped):
             return  # heard twice, or touched without a trace
-        entries = list(known.entries)
-        for start, stop in reversed(_join_spans(spans)):
-            del entries[start:stop]
         self._walk = replace(
             known,
             entries=tuple(sorted([*entries, *seen.entries])),
             skipped=tuple(sorted([*(row for row in known.skipped if stays(row.path)), *seen.skipped], key=_path)),
             folders={path: at for path, at in known.folders.items() if stays(path)} | dict(seen.folders),
         )
-        for entry in set(gone_files).difference(seen.entries):
+        for entry in gone_files.difference(seen.entries):
             del self._verdicts[entry]
         self._judge(seen.entries, check)
         self._publish()
@@ -204,28 +202,3 @@ class FileLister:
             skipped=(*known.skipped, *(Skipped(entry.path, *why) for entry, why in sorted(no_text.items()))),
             is_settled=newest < time.time_ns() - SETTLED_NS,
         )
-
-
-def _spans_below(entries: Sequence[WalkedFile], paths: Iterable[str]) -> Iterator[tuple[int, int]]:
-    """Yield where the files with these paths, and those below them, are among sorted entries."""
-    for path in paths:
-        for first, after in ((path, f"{path}\0"), (f"{path}/", f"{path}0")):  # 0 is the character after the slash
-            start = bisect_left(entries, first, key=_path)
-            stop = bisect_left(entries, after, lo=start, key=_path)
-            if start < stop:
-                yield start, stop
-
-
-def _join_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the same places in order, each once.
-
-    >>> _join_spans([(5, 6), (1, 4), (2, 3)])
-    [(1, 4), (5, 6)]
-    """
-    joined: list[tuple[int, int]] = []
-    for start, stop in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
-        else:
-            joined.append((start, stop))
-    return joined

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from context_engine.team.remote_store import PublishedRepository, SegmentState, open_backend
+from context_engine.team.remote_store import PublishedRepository, SegmentState
 
 CANDIDATES_MAX = 300
 """Files that our ranker orders for a question (docs/benchmarks.md, "Search inside PostgreSQL")."""
@@ -193,11 +193,3 @@ def split_path(path: str) -> list[str]:
     names = path.split("/")
     endings = {f"*{name[at:]}" for name in names for at in range(len(name)) if name[at] == "."}
     return sorted({*names, *endings})
-
-
-def open_candidate_store(address: str) -> CandidateStore:
-    """Return the store that searches at an address, without connecting.
-
-    Raises: InvalidArgument where there is none, UnsupportedHost when its library is not installed.
-    """
-    return open_backend(address, "Search")

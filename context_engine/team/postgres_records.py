@@ -55,6 +55,9 @@ revision = EXCLUDED.revision, sha = EXCLUDED.sha, content = EXCLUDED.content,
 changed_at = now(), changed_by = current_user
 """
 """One statement is one round trip: all of it or nothing."""
+_META = """
+SELECT path, revision, sha, content IS NULL FROM context_engine.record WHERE repository = %s AND kind = %s
+"""
 
 
 class RecordMeta(NamedTuple):
@@ -79,19 +82,13 @@ class PostgresRecords(PostgresSession):
 
     def list_changes(self, repository: str, kind: str, revision: int) -> list[RecordMeta]:
         """Return what changed after a revision, in order."""
-        query = (
-            "SELECT path, revision, sha, content IS NULL FROM context_engine.record "
-            "WHERE repository = %s AND kind = %s AND revision > %s ORDER BY revision, path"
-        )
+        query = f"{_META} AND revision > %s ORDER BY revision, path"
         return [RecordMeta(*row) for row in self.query(RECORDS, query, (repository, kind, revision))]
 
     def list_records(self, repository: str, kind: str, paths: Collection[str]) -> list[RecordMeta]:
         """Return the metadata of these records; unknown ones are left out."""
-        query = (
-            "SELECT path, revision, sha, content IS NULL FROM context_engine.record "
-            "WHERE repository = %s AND kind = %s AND path = ANY(%s)"
-        )
-        return [RecordMeta(*row) for row in self.query(RECORDS, query, (repository, kind, [*paths]))]
+        rows = self.query(RECORDS, f"{_META} AND path = ANY(%s)", (repository, kind, [*paths]))
+        return [RecordMeta(*row) for row in rows]
 
     def read_contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
         """Return the contents of these records, without the deleted ones."""

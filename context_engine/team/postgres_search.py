@@ -218,22 +218,16 @@ class PostgresSearch(PostgresSession, CandidateStore):
 
 def compose_candidates(repositories: Collection[str], query: CandidateQuery) -> tuple[LiteralString, dict[str, Any]]:
     """Return the statement that finds candidates, and its values."""
-    wanted = query.filter
     values: dict[str, Any] = {
         "repositories": [*repositories],
         "hashes": [*query.hashes],
         "names": [*query.names],
         "named": NAMED_WORTH,
         "limit": query.limit,
-        "languages": [*wanted.languages],
-        "tags_any": [*wanted.tags_any],
-        "tags_all": [*wanted.tags_all],
+        **{name: [*conditions] for name, conditions in query.filter._asdict().items()},
     }
-    for place, field in enumerate(("body", "path", "def", "doc", "symbol")):
-        values[field] = [*query.worths[place]]
-    for side, patterns in (("included", wanted.included), ("excluded", wanted.excluded)):
-        values[side] = [*patterns]
-    return _CANDIDATES.replace("{filter}", "" if wanted.is_empty else _FILTER), values
+    values |= {field: [*query.worths[at]] for at, field in enumerate(("body", "path", "def", "doc", "symbol"))}
+    return _CANDIDATES.replace("{filter}", "" if query.filter.is_empty else _FILTER), values
 
 
 def _delete_segments(connection: psycopg.Connection, numbers: Sequence[int]) -> None:

@@ -132,7 +132,9 @@ class QdrantSearch(CandidateStore):
 
     def list_repositories(self) -> list[PublishedRepository]:
         """Return the searchable repositories, sorted."""
-        states = self._scroll([match_value("what", "state")], ["repository", "totals", "committed_at"])
+        states = self._session.scroll(
+            COLLECTION, [match_value("what", "state")], ["repository", "totals", "committed_at"]
+        )
         rows = ((state["repository"], *state["totals"][:2], state["committed_at"]) for state in states)
         return sorted(PublishedRepository(*row) for row in rows)
 
@@ -188,13 +190,10 @@ class QdrantSearch(CandidateStore):
     def _read_states(self, repositories: Collection[str]) -> list[_State]:
         """Return the states of these repositories, sorted."""
         fields = ["repository", "revision", "totals", "segments", "gone"]
-        points = self._scroll([match_value("what", "state"), match_any("repository", [*repositories])], fields)
+        must = [match_value("what", "state"), match_any("repository", [*repositories])]
+        points = self._session.scroll(COLLECTION, must, fields)
         states = [msgspec.convert(point, prepare_type(_State)) for point in points]
         return sorted(states, key=lambda state: state.repository)
-
-    def _scroll(self, must: list[dict[str, Any]], fields: list[str]) -> Iterator[dict[str, Any]]:
-        """Yield the points that match; none when nothing was ever published."""
-        yield from self._session.scroll(COLLECTION, {"must": must}, fields)
 
     def _read_points(
         self, repositories: Collection[str], ids: Iterable[str], fields: list[str]
@@ -203,7 +202,8 @@ class QdrantSearch(CandidateStore):
         wanted = sorted(ids)
         if not wanted:
             return
-        yield from self._scroll([match_any("repository", [*repositories]), {"has_id": wanted}], fields)
+        must = [match_any("repository", [*repositories]), {"has_id": wanted}]
+        yield from self._session.scroll(COLLECTION, must, fields)
 
     def _rank_files(self, states: Sequence[_State], query: CandidateQuery) -> dict[str, float]:
         """Return the ids of the best files and their worth: those by words, and some more by their summaries."""

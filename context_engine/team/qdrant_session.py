@@ -59,11 +59,11 @@ class QdrantSession:
             self._is_checked = True
         return self._exchange(method, path, body)
 
-    def scroll(self, collection: str, chosen: Mapping[str, Any], fields: list[str]) -> Iterator[dict[str, Any]]:
-        """Yield all points that match a filter, with their id and some fields of their payload."""
+    def scroll(self, collection: str, must: list[dict[str, Any]], fields: list[str]) -> Iterator[dict[str, Any]]:
+        """Yield all points that meet these conditions, with their id and some fields of their payload."""
         offset: Any = None
         while True:
-            body = {"filter": chosen, "limit": PAGE_POINTS, "with_payload": fields}
+            body = {"filter": {"must": must}, "limit": PAGE_POINTS, "with_payload": fields}
             page = self.request(
                 "POST",
                 f"/collections/{collection}/points/scroll",

@@ -41,8 +41,8 @@ from context_engine.team.candidate_store import (
     CandidateStore,
     FileFilter,
     SearchableTotals,
-    open_candidate_store,
 )
+from context_engine.team.remote_store import open_backend
 from context_engine.team.search_publisher import unpack_texts
 from context_engine.team.search_rows import COUNTED_FIELDS, IMPACT_UNIT, LENGTH_TOTALS, join_files
 from context_engine.text import format_count
@@ -347,7 +347,7 @@ class RemoteProjects:
         with self._lock:
             if self._opened is None:
                 encoder = None if self.settings.embedder == "none" else StaticEncoder()
-                self._opened = open_candidate_store(self.settings.store_url), encoder
+                self._opened = open_backend(self.settings.store_url, "Search"), encoder
             store, encoder = self._opened
         names = [
             name

@@ -33,7 +33,7 @@ from context_engine.index import (
 from context_engine.repo import ReadFile
 from context_engine.settings import Settings
 from context_engine.storage import make_private_folder
-from context_engine.team.candidate_store import CandidateStore, open_candidate_store
+from context_engine.team.candidate_store import CandidateStore
 from context_engine.team.remote_store import (
     Manifest,
     SegmentState,
@@ -62,7 +62,7 @@ def open_index_store(root: Path, settings: Settings, folder: Path, read: ReadFil
     """
     address = settings.store_url
     remote = open_backend(address, "Store") if serves(address, "Store") else None
-    search = open_candidate_store(address) if remote is None or settings.store_search else None
+    search = open_backend(address, "Search") if remote is None or settings.store_search else None
     repository = name_repository(root, settings)
     return SharedIndex(folder, repository, remote=remote, search=search, read=read, publishes=settings.store_shares)
 

@@ -26,7 +26,7 @@ from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import Query
-from context_engine.team.candidate_store import open_candidate_store
+from context_engine.team.remote_store import open_backend
 from context_engine.team.shared_index import SharedIndex
 from tests.support.databases import new_database, qdrant_over_http
 from tests.support.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
@@ -43,13 +43,13 @@ def published_on_postgres(folder: Path) -> SharedIndex:
     """A store that PostgreSQL has and searches; a repository of its own for each test, in one database for all."""
     from context_engine.team.postgres_store import PostgresStore
 
-    search = open_candidate_store(database())
+    search = open_backend(database(), "Search")
     return SharedIndex(folder, str(folder), remote=PostgresStore(database()), search=search, publishes=True)
 
 
 def published_on_qdrant(folder: Path) -> SharedIndex:
     """A store whose rows Qdrant's own engine searches, behind real HTTP."""
-    search = open_candidate_store(qdrant_over_http())
+    search = open_backend(qdrant_over_http(), "Search")
     return SharedIndex(folder, str(folder), search=search, publishes=True)
 
 

@@ -17,11 +17,11 @@ import pytest
 from context_engine.errors import AccessFailed, Conflict
 from context_engine.model import Progress, Query
 from context_engine.repo import RepositoryRegistry
-from context_engine.team.candidate_store import open_candidate_store
 from context_engine.team.index_jobs import IndexSource, IndexWorker, QueuedJob
 from context_engine.team.postgres_jobs import JobLease, PostgresJobs
 from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_search import RemoteSearch
+from context_engine.team.remote_store import open_backend
 from tests.support import preloaded
 from tests.support.databases import new_database, sever, sql
 from tests.support.trees import repository
@@ -286,7 +286,7 @@ def test_a_backup_by_pg_dump_brings_back_indexes_and_queue(
     restore = [postgres_program("psql"), "-q", "--single-transaction", "-v", "ON_ERROR_STOP=1", restored]
     subprocess.run(restore, input=dump, capture_output=True, check=True)
     assert states(restored) == {str(app): "done"}
-    with closing(open_candidate_store(restored)) as store:
+    with closing(open_backend(restored, "Search")) as store:
         assert [hit.chunk.path for hit in RemoteSearch(store, ["app"], None).find(Query("lion")).hits] == ["app:a.py"]
     PostgresJobs(restored).add_all()
     again = IndexWorker(RepositoryRegistry(tmp_path / "config", tmp_path / "cache"), restored, renew_s=0.05)

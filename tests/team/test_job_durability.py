@@ -18,11 +18,11 @@ import pytest
 from context_engine.errors import StoreUnavailable
 from context_engine.index import StaticEncoder
 from context_engine.model import Query
-from context_engine.team.candidate_store import open_candidate_store
 from context_engine.team.index_jobs import IndexSource, QueuedJob
 from context_engine.team.postgres_jobs import PostgresJobs
 from context_engine.team.postgres_store import PostgresStore
 from context_engine.team.remote_search import RemoteSearch
+from context_engine.team.remote_store import open_backend
 from tests.support.databases import OwnPostgres, sql
 from tests.support.trees import commit, repository, tree
 from tests.team.test_index_jobs import job_environment
@@ -156,7 +156,7 @@ def test_no_job_is_lost_when_workers_and_the_database_are_killed(tmp_path: Path,
     assert killed["worker"] > killed["database"] > 0
     with closing(PostgresStore(address)) as store:
         assert {row.name.partition("/")[2] for row in store.list_repositories()} == roots.keys()
-    with closing(open_candidate_store(address)) as store:
+    with closing(open_backend(address, "Search")) as store:
         for name in roots:
             search = RemoteSearch(store, [name], StaticEncoder().query)
             word = f"walrus_{name}_{version[name]}"

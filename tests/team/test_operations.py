@@ -12,10 +12,10 @@ import pytest
 
 from context_engine.errors import StoreUnusable
 from context_engine.model import Query
-from context_engine.team.candidate_store import open_candidate_store
 from context_engine.team.index_jobs import IndexSource
 from context_engine.team.postgres_jobs import PostgresJobs
 from context_engine.team.remote_search import RemoteSearch
+from context_engine.team.remote_store import open_backend
 from tests.support.databases import new_database, sql
 from tests.support.engines import open_engine
 from tests.support.trees import tree
@@ -47,7 +47,7 @@ def test_a_reader_with_the_rights_of_the_guide_reads_also_what_is_created_later(
     share(searchable=False)
     sql(as_role(address, sharer), grants.replace("TO reader", f"TO {reader}"))
     share(searchable=True)
-    with closing(open_candidate_store(as_role(address, reader))) as store:
+    with closing(open_backend(as_role(address, reader), "Search")) as store:
         assert RemoteSearch(store, ["app"], None).find(Query("lion")).hits
     with closing(PostgresJobs(as_role(address, sharer))) as jobs:
         jobs.add(IndexSource(str(root)))

@@ -288,7 +288,7 @@ def _end_lease(shim: Shim) -> None:
 
 def count_points(shim: Shim, kind: str) -> int:
     with closing(QdrantSession(shim.url)) as session:
-        return len(list(session.scroll(COLLECTION, {"must": [match_value("what", kind)]}, ["what"])))
+        return len(list(session.scroll(COLLECTION, [match_value("what", kind)], ["what"])))
 
 
 def test_a_server_that_does_not_answer_in_time_is_unavailable(

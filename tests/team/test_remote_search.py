@@ -25,12 +25,13 @@ from context_engine.index import SCHEMA_VERSION, StaticEncoder, describe, term_h
 from context_engine.model import Filter, Query
 from context_engine.search.question import Question
 from context_engine.team import search_publisher, shared_index
-from context_engine.team.candidate_store import CandidateQuery, CandidateStore, FileFilter, open_candidate_store
+from context_engine.team.candidate_store import CandidateQuery, CandidateStore, FileFilter
 from context_engine.team.postgres_search import SEARCH, compose_candidates
 from context_engine.team.postgres_session import PostgresSession
 from context_engine.team.qdrant_search import COLLECTION
 from context_engine.team.qdrant_session import QdrantSession
 from context_engine.team.remote_search import RemoteSearch, list_searchable
+from context_engine.team.remote_store import open_backend
 from tests.support.databases import new_database, new_shim, sql
 from tests.support.engines import open_engine, snapshot_of
 from tests.support.trees import tree
@@ -98,7 +99,7 @@ class QdrantDatabase:
 
     def points(self, kind: str) -> list[dict[str, Any]]:
         """All points of a kind."""
-        chosen = {"must": [{"key": "what", "match": {"value": kind}}]}
+        chosen = [{"key": "what", "match": {"value": kind}}]
         with closing(QdrantSession(self.address)) as session:
             return list(session.scroll(COLLECTION, chosen, ["repository", "segment", "texts", "segments"]))
 
@@ -160,7 +161,7 @@ def publish(tmp_path: Path, database: Database) -> Iterator[Publish]:
 @pytest.fixture
 def search(tmp_path: Path, database: Database) -> Iterator[OpenSearch]:
     """Opens the search of some repositories as a server does that has none of them."""
-    with closing(open_candidate_store(database.address)) as store:
+    with closing(open_backend(database.address, "Search")) as store:
         yield lambda *names: RemoteSearch(store, [f"{tmp_path}/{name}" for name in names], encoder().query)
 
 
@@ -230,7 +231,7 @@ def test_several_repositories_are_ranked_as_one(publish: Publish, search: OpenSe
 
 def test_the_database_filters_before_it_counts_candidates(publish: Publish, tmp_path: Path, database: Database) -> None:
     publish()
-    with closing(open_candidate_store(database.address)) as store:
+    with closing(open_backend(database.address, "Search")) as store:
         query = candidates_of("pool drain")
         everything = found_paths(store, tmp_path, query)
         assert set(everything) == FILES.keys()
@@ -308,7 +309,7 @@ def test_texts_of_a_repository_that_may_not_be_seen_are_not_read(
 ) -> None:
     publish("one", {"a.py": "lion = 1\n"})
     publish("two", {"b.py": "lion = 2\n"})
-    with closing(open_candidate_store(database.address)) as store:
+    with closing(open_backend(database.address, "Search")) as store:
         mine, other = (f"{SCHEMA_VERSION}/{tmp_path}/{name}" for name in ("one", "two"))
         hidden = store.find_candidates([other], candidates_of("lion"))
         places = [(row.segment, row.number) for row in hidden]
@@ -322,7 +323,7 @@ def test_the_texts_of_all_hits_come_in_few_messages(
     publish(
         files={f"src/lion{number}.py": f"def lion_{number}():\n    return 'lion {number}'\n" for number in range(30)}
     )
-    with closing(open_candidate_store(database.address)) as store:
+    with closing(open_backend(database.address, "Search")) as store:
         messages: list[int] = []
         read = store.read_texts
 
@@ -425,7 +426,7 @@ def test_a_repository_that_is_removed_is_searched_no_more(
     publish: Publish, search: OpenSearch, tmp_path: Path, database: Database
 ) -> None:
     engine = publish()
-    with closing(open_candidate_store(database.address)) as store:
+    with closing(open_backend(database.address, "Search")) as store:
         assert f"{tmp_path}/app" in list_searchable(store)
         engine.index.store.clear()
         assert f"{tmp_path}/app" not in list_searchable(store)
@@ -439,7 +440,7 @@ def test_a_repository_that_is_removed_is_searched_no_more(
 
 def test_a_database_that_was_never_searchable_has_nothing_to_search(database: Database) -> None:
     address = database.new()
-    with closing(open_candidate_store(address)) as store:
+    with closing(open_backend(address, "Search")) as store:
         assert store.list_repositories() == []
         with pytest.raises(NotIndexed):
             RemoteSearch(store, ["app"], None).find(Query("lion"))
@@ -448,7 +449,7 @@ def test_a_database_that_was_never_searchable_has_nothing_to_search(database: Da
 
 def test_only_a_database_searches() -> None:
     with pytest.raises(InvalidArgument, match="no store is known"):
-        open_candidate_store("embedded")
+        open_backend("embedded", "Search")
 
 
 # -- between the stores --
