@@ -23,10 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import platformdirs
-
 from context_engine.errors import AccessFailed, HostError, InvalidArgument
-from context_engine.storage import ConfinedFolder, make_private_folder
+from context_engine.storage import ConfinedFolder, make_private_folder, user_config_folder
 
 if TYPE_CHECKING:
     from context_engine.server.serve_options import ServeOptions
@@ -184,7 +182,7 @@ def choose_token(*, given: str | None, file: str | None, is_open: bool = False) 
 
 def default_bearer_file() -> Path:
     """Return the path of the token file that the server creates itself."""
-    return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "http-token"
+    return user_config_folder() / "http-token"
 
 
 def default_token_file() -> Path:

@@ -6,10 +6,7 @@ A dispatcher of a grant never asks who called: what a token may not see cannot b
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,9 +22,9 @@ from context_engine.server.metrics import Metrics
 from context_engine.server.projects import Projects, find_project_path
 from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.serve_options import ServeOptions
-from context_engine.server.server_log import Log, RepeatFilter
+from context_engine.server.server_log import Log, RepeatFilter, create_log, write_to_stderr
+from context_engine.storage import open_private
 from context_engine.team.token_file import ROLES, Grant, TokenFile, forbids, required_role
-from context_engine.timestamps import Now, format_timestamp
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -51,7 +48,7 @@ def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, proj
     Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step.
     """
     tokens = TokenFile(Path(options.tokens).expanduser().absolute() if options.tokens else None, now=time.time)
-    audit = AuditLog(options.audit_log, now=time.time).write if options.audit_log else None
+    audit = open_audit_log(options.audit_log) if options.audit_log else None
     return SharedServer(dispatcher, projects, tokens, audit=audit)
 
 
@@ -297,40 +294,34 @@ class Authenticator:
         return HttpRefusal(429, f"Too many requests with this token. Wait {wait_s} s.", {"retry-after": str(wait_s)})
 
 
-class AuditLog:
-    """An audit log in a file, or on stderr (`-`): a JSON line for each call. Thread-safe.
+def open_audit_log(location: str) -> Log:
+    """Return an audit log in a file, or on stderr (`-`), which writes a JSON line for each call. Thread-safe.
 
     It contains neither arguments nor replies, and so no secret and no code. Each line is one write to a file that is
     opened for it. So several servers may share the file, and it can be moved away at any time. An error of writing is
-    reported on stderr; calls continue.
+    reported on stderr; calls continue. Raises: HostError when the file cannot be written.
     """
+    file = None if location == "-" else Path(location).expanduser().absolute()
 
-    def __init__(self, location: str, *, now: Now) -> None:
-        """Check that the file can be written. Raises: HostError when it cannot."""
-        self._file = None if location == "-" else Path(location).expanduser().absolute()
-        self._now = now
-        try:
-            self._append("")
-        except OSError as error:
-            raise HostError(
-                f"the audit log cannot be written to {self._file}: {error.strerror or error}",
-                suggestion="Name a file in an existing folder, or - for stderr, with --audit-log.",
-            ) from error
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Write one line."""
-        fields = {"at": format_timestamp(self._now())} | {key: line[key] for key in AUDIT_FIELDS if key in line}
-        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
-        try:
-            self._append(text)
-        except OSError as error:
-            sys.stderr.write(f"ctx: the audit log cannot be written ({error.strerror or error}): {text}")
-
-    def _append(self, text: str) -> None:
-        """Append a text in one write to a file that only its user can read."""
-        if self._file is None:
-            sys.stderr.write(text)
+    def append(text: str) -> None:
+        if file is None:
+            write_to_stderr(text)
             return
-        descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "ab", buffering=0) as file:
-            file.write(text.encode("utf-8", "replace"))
+        with open(file, "ab", buffering=0, opener=open_private) as target:
+            target.write(text.encode("utf-8", "replace"))
+
+    def write(text: str) -> None:
+        try:
+            append(text)
+        except OSError as error:
+            write_to_stderr(f"ctx: the audit log cannot be written ({error.strerror or error}): {text}")
+
+    try:
+        append("")
+    except OSError as error:
+        raise HostError(
+            f"the audit log cannot be written to {file}: {error.strerror or error}",
+            suggestion="Name a file in an existing folder, or - for stderr, with --audit-log.",
+        ) from error
+    log = create_log("info", write)
+    return lambda line: log({key: line[key] for key in AUDIT_FIELDS if key in line})
