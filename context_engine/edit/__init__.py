@@ -21,6 +21,6 @@ if TYPE_CHECKING:
     from context_engine.edit.patch import EditPlan
     from context_engine.edit.rename import Renaming
     from context_engine.edit.rename_uses import NameOccurrence
-    from context_engine.edit.unified_diff import diff_versions, format_diff
+    from context_engine.edit.unified_diff import diff_versions, format_redacted_diff
 
 __getattr__ = lazy_exports(__name__)

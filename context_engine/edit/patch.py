@@ -28,7 +28,6 @@ from context_engine.edit.file_content import BLANKS, BYTES_MAX, FileContent, con
 from context_engine.edit.indent import Doubt, find_doubt, is_partial, map_indents, unit_of
 from context_engine.edit.locate import is_blank, locate
 from context_engine.edit.model import EXACT, Edit, Patch, Placement, TextMatch
-from context_engine.edit.unified_diff import format_diff
 from context_engine.errors import Conflict, InvalidEdit
 from context_engine.text import LineSpan
 
@@ -261,9 +260,6 @@ def _is_untouched(places: dict[int, int], upper: int, lower: int) -> bool:
 
 # -- patch -------------------------------------------------------------------------------------------------------------
 
-PREVIEW_LINES_MAX = 200
-"""More of a difference is not read; the placements say where the rest is."""
-
 
 @dataclass(frozen=True)
 class EditPlan:
@@ -290,10 +286,6 @@ class EditPlan:
     def is_exact(self) -> bool:
         """Whether every target was in the file as it was written."""
         return all(placement.grade == EXACT for placement in self.placements)
-
-    def preview(self, path: str, lines_max: int = PREVIEW_LINES_MAX) -> str:
-        """Return the difference as a unified diff, cut to some lines; what was cut is counted."""
-        return format_diff(path, self.content, self.patches, lines_max)
 
 
 def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:

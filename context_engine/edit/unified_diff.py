@@ -12,18 +12,17 @@ LineSpan(first=2, last=3)
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.edit import edit_errors
-from context_engine.edit.delta import CONTEXT_LINES, by_lines, turns
+from context_engine.edit.delta import CONTEXT_LINES, Turn, by_lines, turns
 from context_engine.edit.file_content import FileContent, content_of
-from context_engine.edit.model import Edit, Fuzzy, Patch
+from context_engine.edit.model import Edit, Fuzzy
 from context_engine.errors import CallError, InvalidEdit
+from context_engine.secrets import redact_file
 from context_engine.text import LineSpan, shorten_line
 
 _HEAD = re.compile(r"@@ -(?P<first>\d{1,9})(?:,\d+)? \+\d{1,9}(?:,\d+)? @@")
@@ -31,10 +30,6 @@ _BARE_HEAD = re.compile(r"@@(?: .*)?")
 _NEXT_FILE = re.compile(r"^(?:diff --git |Index: )|^--- \S.*\n\+\+\+ \S.*\n@@", re.MULTILINE)
 NO_NEWLINE = "\\ No newline at end of file"
 """Says that the line above ends without a line break; any line that begins with its first character does."""
-
-
-DIFFED_BYTES_MAX = 500_000
-"""Line diffs of larger files are too slow."""
 
 
 class EditHunk(NamedTuple):
@@ -54,26 +49,6 @@ def hunks(diff: str) -> list[EditHunk]:
     if _NEXT_FILE.search(text, start):
         raise _no_diff("the diff changes more than one file", "Send one change for each file.")
     return [_hunk(lines) for lines in _groups(text[start:].removesuffix("\n").split("\n"))]
-
-
-def diff_versions(path: str, before: bytes | None, after: bytes | None) -> str:
-    r"""Return the unified diff of two versions of a file, None for no file; empty for one that is too long or not text.
-
-    >>> print(diff_versions("a.py", None, b"x = 1\n"), end="")
-    --- /dev/null
-    +++ b/a.py
-    @@ -0,0 +1 @@
-    +x = 1
-    """
-    if max(len(before or b""), len(after or b"")) > DIFFED_BYTES_MAX:
-        return ""
-    try:
-        old, new = (by_lines(content_of(data or b"").norm) for data in (before, after))
-    except CallError:
-        return ""
-    names = "/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}"
-    lines = difflib.unified_diff(old, new, *names)
-    return "".join(line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}\n" for line in lines)
 
 
 def edits_of_diff(data: bytes, diff: str) -> list[Edit]:
@@ -150,108 +125,92 @@ def _no_diff(why: str, suggestion: str) -> InvalidEdit:
     return InvalidEdit(f"{why}; nothing was written", suggestion=suggestion)
 
 
-# -- a diff as a preview -----------------------------------------------------------------------------------------------
+# -- two versions as a diff --------------------------------------------------------------------------------------------
 
 # Line ends are shown as line feeds whatever they are: an edit never changes those of lines it keeps.
 
 
+DIFFED_BYTES_MAX = 500_000
+"""Longer files are not written by hand."""
+PREVIEW_LINES_MAX = 200
+"""More of a difference is not read; the placements say where the rest is."""
 LINE_CHARS_MAX = 1_000
 """Of a line that no person reads the beginning is enough."""
 
 
-class DiffBlock(NamedTuple):
-    """Old lines `first` to `stop` (from 0, half-open) become these; each line with its line feed, if it has one."""
+def diff_versions(path: str, before: bytes | None, after: bytes | None) -> str:
+    r"""Return the unified diff of two versions of a file, None for no file; empty for one that is too long or not text.
 
-    first: int
-    stop: int
-    new: list[str]
+    >>> print(diff_versions("a.py", None, b"x = 1\n"), end="")
+    --- /dev/null
+    +++ b/a.py
+    @@ -0,0 +1,1 @@
+    +x = 1
+    """
+    if max(len(before or b""), len(after or b"")) > DIFFED_BYTES_MAX:
+        return ""
+    try:
+        old, new = (by_lines(content_of(data or b"").norm) for data in (before, after))
+    except CallError:
+        return ""
+    heads = (
+        "--- /dev/null" if before is None else f"--- a/{path}",
+        "+++ /dev/null" if after is None else f"+++ b/{path}",
+    )
+    lines = list(_diff_lines(old, new))
+    return "\n".join([*heads, *lines, ""]) if lines else ""
 
 
-def format_diff(path: str, content: FileContent, patches: Sequence[Patch], lines_max: int) -> str:
-    """Return a unified diff of some changes, which do not overlap and are in order."""
-    old = by_lines(content.norm)
-    blocks = [part for block in _blocks(content, patches) for part in _parts(old, block)]
-    shown = [f"--- a/{path}", f"+++ b/{path}"]
-    moved = 0
-    for hunk in _group_blocks(blocks):
-        shown += _format_hunk(old, hunk, moved)
-        moved += sum(len(block.new) - (block.stop - block.first) for block in hunk)
+def format_redacted_diff(
+    path: str, before: bytes | None, after: bytes | None, *, lines_max: int = PREVIEW_LINES_MAX
+) -> str:
+    """Return the unified diff of two versions of a file as replies show it, cut to some lines; what was cut is counted.
+
+    Each version is redacted as a whole, since a difference may have only a part of a secret.
+    """
+    heads = f"--- a/{path}", f"+++ b/{path}"
+    try:
+        old, new = (by_lines(redact_file(content_of(data or b"").norm, path)) for data in (before, after))
+    except CallError:
+        return "\n".join([*heads, "(no text)"])
+    shown = [*heads, *(shorten_line(line, 0, LINE_CHARS_MAX) for line in _diff_lines(old, new))]
     if len(shown) > lines_max:
         shown = [*shown[:lines_max], f"... {len(shown) - lines_max} more lines"]
     return "\n".join(shown) + "\n"
 
 
-def _blocks(content: FileContent, patches: Sequence[Patch]) -> list[DiffBlock]:
-    """Return the changes as whole lines; those that touch one line together are one block."""
-    groups: list[list[Patch]] = []
-    reach = -1
-    for patch in patches:
-        if content.text.rfind("\n", 0, patch.start) + 1 >= reach:
-            groups.append([])
-        groups[-1].append(patch)
-        reach = _line_stop(content.text, patch)
-    return [_block(content, group) for group in groups]
-
-
-def _line_stop(text: str, patch: Patch) -> int:
-    """Return where the last line that a change touches ends."""
-    start, stop, new = patch
-    begins = stop == 0 or text[stop - 1] == "\n"
-    whole = new.endswith("\n") or (not new and (start == 0 or text[start - 1] == "\n"))
-    return stop if begins and whole else (text.find("\n", stop) + 1) or len(text)
-
-
-def _block(content: FileContent, group: Sequence[Patch]) -> DiffBlock:
-    text = content.text
-    start, stop = text.rfind("\n", 0, group[0].start) + 1, max(_line_stop(text, patch) for patch in group)
-    parts, at = [], start
-    for patch in group:
-        parts += [text[at : patch.start], patch.text]
-        at = patch.stop
-    new = "".join([*parts, text[at:stop]]).replace("\r\n", "\n")
-    first = text.count("\n", 0, start)
-    return DiffBlock(first, first + len(by_lines(text[start:stop])), by_lines(new))
-
-
-def _parts(old: Sequence[str], block: DiffBlock) -> Iterator[DiffBlock]:
-    """Yield a block without the lines in it that stay."""
-    for turn in turns(old[block.first : block.stop], block.new):
-        yield DiffBlock(block.first + turn.start, block.first + turn.stop, block.new[turn.new_start : turn.new_stop])
-
-
-def _group_blocks(blocks: Sequence[DiffBlock]) -> Iterator[list[DiffBlock]]:
-    """Yield the blocks that are shown together, because their contexts meet."""
-    hunk = list(blocks[:1])
-    for one, other in pairwise(blocks):
-        if other.first - one.stop > 2 * CONTEXT_LINES:
-            yield hunk
+def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of the hunks of a unified diff; changes whose contexts meet are in one."""
+    hunk: list[Turn] = []
+    for turn in turns(old, new):
+        if hunk and turn.start - hunk[-1].stop > 2 * CONTEXT_LINES:
+            yield from _format_hunk(old, new, hunk)
             hunk = []
-        hunk.append(other)
+        hunk.append(turn)
     if hunk:
-        yield hunk
+        yield from _format_hunk(old, new, hunk)
 
 
-def _format_hunk(old: Sequence[str], blocks: Sequence[DiffBlock], moved: int) -> Iterator[str]:
-    first, stop = max(0, blocks[0].first - CONTEXT_LINES), min(len(old), blocks[-1].stop + CONTEXT_LINES)
-    size = stop - first
-    grown = size + sum(len(block.new) - (block.stop - block.first) for block in blocks)
-    yield f"@@ -{_range(first, size)} +{_range(first + moved, grown)} @@"
-    at = first
-    for block in blocks:
-        yield from _sign_lines(" ", old[at : block.first])
-        yield from _sign_lines("-", old[block.first : block.stop])
-        yield from _sign_lines("+", block.new)
-        at = block.stop
+def _format_hunk(old: Sequence[str], new: Sequence[str], hunk: Sequence[Turn]) -> Iterator[str]:
+    start, stop = max(0, hunk[0].start - CONTEXT_LINES), min(len(old), hunk[-1].stop + CONTEXT_LINES)
+    new_start, new_stop = hunk[0].new_start - (hunk[0].start - start), hunk[-1].new_stop + (stop - hunk[-1].stop)
+    yield f"@@ -{_range(start, stop)} +{_range(new_start, new_stop)} @@"
+    at = start
+    for turn in hunk:
+        yield from _sign_lines(" ", old[at : turn.start])
+        yield from _sign_lines("-", old[turn.start : turn.stop])
+        yield from _sign_lines("+", new[turn.new_start : turn.new_stop])
+        at = turn.stop
     yield from _sign_lines(" ", old[at:stop])
 
 
-def _range(first: int, size: int) -> str:
+def _range(start: int, stop: int) -> str:
     """Return where lines are, as a unified diff counts: from 1, and no lines after the one before them."""
-    return f"{first + 1 if size else first},{size}"
+    return f"{start + (stop > start)},{stop - start}"
 
 
 def _sign_lines(sign: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
-        yield sign + shorten_line(line.removesuffix("\n"), 0, LINE_CHARS_MAX)
+        yield sign + line.removesuffix("\n")
         if not line.endswith("\n"):
             yield NO_NEWLINE

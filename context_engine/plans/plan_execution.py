@@ -24,10 +24,8 @@ from context_engine.edit import (
     EditResult,
     EditService,
     FileEdit,
-    Patch,
-    content_of,
     diff_versions,
-    format_diff,
+    format_redacted_diff,
 )
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument, NextStep
 from context_engine.model import ChangeObjections
@@ -35,7 +33,7 @@ from context_engine.plans.model import PlanStep
 from context_engine.plans.plan_events import CompletionReport, StepState
 from context_engine.plans.step_tracking import StepTracker
 from context_engine.repo import run_program, size_and_mtime, summarize_output, without_secrets
-from context_engine.secrets import RedactedDocument, redact_file
+from context_engine.secrets import RedactedDocument
 
 Level = Literal["none", "syntax", "lint", "tests"]
 """Each level includes the checks of those before it."""
@@ -302,20 +300,10 @@ def _remaining(step: PlanStep, receipt: EditResult) -> tuple[str, ...]:
 def _applied_changes(receipt: EditResult) -> tuple[AppliedChange, ...]:
     made = []
     for file in receipt.files:
-        diff = format_redacted_diff(str(file.path), file.old_data or b"", file.new_data or b"").split("\n")
+        diff = format_redacted_diff(file.path, file.old_data, file.new_data, lines_max=ALL_LINES).split("\n")
         head, lines = diff[:2], diff[2:]
         added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
         more = [f"... {len(lines) - DIFF_LINES_MAX} more lines"] if len(lines) > DIFF_LINES_MAX else []
         shown = "\n".join([*head, *lines[:DIFF_LINES_MAX], *more])
         made.append(AppliedChange(str(file.path), file.before, file.after, added, removed, shown))
     return tuple(made)
-
-
-def format_redacted_diff(path: str, old: bytes, new: bytes) -> str:
-    """Return a unified diff of a file, each version redacted as a whole: a part of a secret might not be noticed."""
-    try:
-        before, after = content_of(old), content_of(new)
-    except CallError:
-        return f"--- a/{path}\n+++ b/{path}\n(no text)"
-    content = content_of(redact_file(before.norm, path).encode("utf-8", "replace"))
-    return format_diff(path, content, [Patch(0, len(content.text), redact_file(after.norm, path))], ALL_LINES)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from context_engine.errors import StorageBusy
 from context_engine.secrets import redact_reply
 from context_engine.storage import (
     database,
@@ -150,12 +151,13 @@ class GainStore:
     def _write(self, file: Path, *, keeps_texts: bool) -> None:
         """Write what waits in one transaction; while another process is writing, it waits for the next call."""
         try:
-            db = self._database.open(file, lambda: _connect(file))
-            with transaction(db):
-                for row in self._waiting:
-                    db.execute(_INSERT, row).fetchall()
-                db.execute(_TRIM if keeps_texts else _TRIM + _FORGET_TEXTS).fetchall()
-        except apsw.BusyError:
+            with database.translate_errors(file, ADVICE):
+                db = self._database.open(file, lambda: _connect(file))
+                with transaction(db):
+                    for row in self._waiting:
+                        db.execute(_INSERT, row).fetchall()
+                    db.execute(_TRIM if keeps_texts else _TRIM + _FORGET_TEXTS).fetchall()
+        except StorageBusy:
             return
         self._waiting.clear()
 

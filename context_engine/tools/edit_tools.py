@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.context import describe_mentions_at
 from context_engine.edit import AnyEdit, Fuzzy, LineEdit, Placement, content_of
 from context_engine.errors import CallError, InvalidArgument
-from context_engine.secrets import redact_diff, redact_file
+from context_engine.secrets import redact_file
 from context_engine.text import (
     LineSpan,
     compact_json,
@@ -207,7 +207,8 @@ def _match(place: Placement) -> dict[str, Any]:
 
 def _preview_places(planned: "EditPlan", path: str) -> dict[str, Any]:
     """Return the changed lines with their context, before and after; `lineRange` is the range of `before`."""
-    before, after = (split_lines(redact_file(text, path)) for text in _texts(planned))
+    texts = planned.content.norm, content_of(planned.data).norm
+    before, after = (split_lines(redact_file(text, path)) for text in texts)
     first = max(1, planned.placements[0].span.first - PREVIEW_CONTEXT)
     last = min(len(before), planned.placements[-1].span.last + PREVIEW_CONTEXT)
     sides = {"before": before[first - 1 : last], "after": after[first - 1 : last + len(after) - len(before)]}
@@ -329,10 +330,11 @@ def _edited_fields(receipt: "EditResult") -> dict[str, Any]:
 
 
 def _preview(receipt: "EditResult", chars_max: int, *, as_json: bool) -> str:
-    lines: Lines = []  # of unified diffs, with the secrets of the whole files redacted
+    from context_engine.edit import format_redacted_diff  # its library aligns lines, and a list of tools needs none
+
+    lines: Lines = []
     for file in receipt.files:
-        planned = file.planned
-        diff = redact_diff(planned.preview(file.path), _texts(planned), file.path)
+        diff = format_redacted_diff(file.path, file.old_data, file.new_data)
         lines += diff.removesuffix("\n").split("\n")
     if as_json:
         return compact_json(add_text(_edited_fields(receipt), "diff", lines, chars_max))
@@ -340,11 +342,6 @@ def _preview(receipt: "EditResult", chars_max: int, *, as_json: bool) -> str:
     summary = ["dry run: nothing was written", *heads, *_notes(receipt)]
     room = chars_max - NOTE_CHARS - sum(len(line) + 1 for line in summary)
     return "\n".join([*summary, *keep_fitting(lines, room)])
-
-
-def _texts(planned: "EditPlan") -> tuple[str, str]:
-    """Return the file before and after, with line feeds as line ends."""
-    return planned.content.norm, content_of(planned.data).norm
 
 
 # -- rename_symbol ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan
+from context_engine.edit.unified_diff import format_redacted_diff
 from context_engine.errors import CallError
 
 texts = st.text(st.sampled_from("ab\n"), max_size=40)
@@ -42,22 +43,23 @@ def test_a_preview_leads_from_the_old_text_to_the_new_one(old: str, wanted: list
         planned = plan(old.encode(), edits)
     except CallError:
         return
-    assert patched(old, planned.preview("a.txt", lines_max=1_000)) == planned.data.decode()
+    diff = format_redacted_diff("a.txt", old.encode(), planned.data, lines_max=1_000)
+    assert patched(old, diff) == planned.data.decode()
 
 
 def test_a_long_preview_is_cut_and_says_how_much_is_missing() -> None:
     old = "".join(f"line {number}\n" for number in range(500))
     planned = plan(old.encode(), [Edit(old, old.replace("line", "row"))])
-    diff = planned.preview("a.txt", lines_max=50).splitlines()
+    diff = format_redacted_diff("a.txt", old.encode(), planned.data, lines_max=50).splitlines()
     assert len(diff) == 51
     assert diff[-1] == "... 953 more lines"
 
 
 def test_carriage_returns_are_not_shown_as_changes() -> None:
-    planned = plan(b"a\r\nb\r\nc\r\n", [Edit("b", "x")])
-    assert planned.preview("a.txt").splitlines()[3:] == [" a", "-b", "+x", " c"]
+    diff = format_redacted_diff("a.txt", b"a\r\nb\r\nc\r\n", b"a\r\nx\r\nc\r\n")
+    assert diff.splitlines()[3:] == [" a", "-b", "+x", " c"]
 
 
 def test_a_very_long_line_is_cut() -> None:
-    planned = plan(b"x" * 5_000 + b"needle\n", [Edit("needle", "pin")])
-    assert max(map(len, planned.preview("a.txt").splitlines())) < 1_100
+    diff = format_redacted_diff("a.txt", b"x" * 5_000 + b"needle\n", b"x" * 5_000 + b"pin\n")
+    assert max(map(len, diff.splitlines())) < 1_100
