@@ -32,9 +32,6 @@ DROPPED_SHARE = 10
 """A tenth of all vectors is dropped at once."""
 ADVICE = database.StorageAdvice(
     "the vectors of this machine",
-    busy="Call again in a moment.",
-    full="Free some space, then call again.",
-    closed="Set CTX_CACHE_FOLDER to a folder you may write to.",
     damaged="Delete it: it is made again from the files.",
 )
 _TABLES = """

@@ -50,9 +50,7 @@ CLEAR_WAIT_S = 3.0
 """Indexing an edit takes milliseconds, a full run longer: that one must be canceled first."""
 INDEX_ADVICE = database.StorageAdvice(
     "the index",
-    busy="Call again in a moment.",
     full="free some space or set CTX_CACHE_FOLDER to another disk; what was committed before is intact",
-    closed="set CTX_CACHE_FOLDER to a folder you may write to",
     damaged="call reindex_workspace (or `ctx index --force`); the index is only a cache",
 )
 _IS_GENERATION = re.compile(r"g-\d{6,9}").fullmatch

@@ -38,7 +38,7 @@ from context_engine.memory.memory_requests import (
     MemoryQuery,
 )
 from context_engine.secrets import redact
-from context_engine.text import CHANCE_BYTES, escape_line, hash_page, parse_cursor, query_terms, uuid7
+from context_engine.text import CHANCE_BYTES, escape_line, hash_page, join_first, parse_cursor, query_terms, uuid7
 from context_engine.timestamps import Now, format_timestamp, parse_timestamp
 
 MEMORIES_MAX = 2_000
@@ -324,12 +324,11 @@ def _write_new(shelf: MemoryFolder, made: Memory, older: Sequence[MemoryEntry], 
 
 def describe_unreadable(entries: Sequence[MemoryEntry]) -> tuple[str, ...]:
     """Report the memories that cannot be read, and so are not found."""
-    left = [entry for entry in entries if entry.memory is None]
+    left = [f"{escape_line(entry.path)} ({entry.problem})" for entry in entries if entry.memory is None]
     if not left:
         return ()
-    shown = ", ".join(f"{escape_line(entry.path)} ({entry.problem})" for entry in left[:UNREAD_SHOWN])
-    more = f" and {len(left) - UNREAD_SHOWN} more" if len(left) > UNREAD_SHOWN else ""
-    return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
+    shown = join_first(left, UNREAD_SHOWN)
+    return (f"left out, since they cannot be read: {shown}. Repair these files, or take them back from git.",)
 
 
 def _passes(wanted: MemoryQuery, entry: MemoryEntry) -> bool:

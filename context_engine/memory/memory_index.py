@@ -39,9 +39,6 @@ NEW_TEXTS_MAX = 512
 
 KEPT = database.StorageAdvice(
     "the index of what is remembered",
-    busy="Call again in a moment.",
-    full="Free some space, then call again.",
-    closed="Set CTX_CACHE_FOLDER to a folder you may write to.",
     damaged="Delete it: the memories themselves are files, and it is made from them.",
 )
 

@@ -382,13 +382,13 @@ def _foreign_error(path: Path, why: str) -> StorageCorrupt:
 
 @dataclass(frozen=True, slots=True)
 class StorageAdvice:
-    """What a stored file contains, and the next step for each kind of problem with it."""
+    """What a stored file contains, and the next step for each kind of problem with it; by default for the cache."""
 
     description: str
-    busy: str
-    full: str
-    closed: str
     damaged: str
+    busy: str = "Call again in a moment."
+    full: str = "Free some space, then call again."
+    closed: str = "Set CTX_CACHE_FOLDER to a folder you may write to."
 
 
 @contextmanager

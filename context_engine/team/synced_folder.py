@@ -38,6 +38,7 @@ from context_engine.storage import (
     translate_os_errors,
 )
 from context_engine.team.remote_store import RETRY_DELAY_S, name_repository, open_backend, serves
+from context_engine.text import join_first
 
 if TYPE_CHECKING:  # its library is optional
     from context_engine.team.postgres_records import PostgresRecords, RecordLease, RecordMeta
@@ -313,11 +314,13 @@ class SyncedFolder(SyncedRecords):
             self.problem = f"{self._key[1]} that were changed here are not the team's yet: {self._refusal}"
         elif conflicts:
             self.problem = (
-                f"what was written here differs from what the team has, and is kept in {_name_some(conflicts)}: "
+                f"what was written here differs from what the team has, and is kept in {join_first(sorted(conflicts), 3)}: "
                 "copy what is missing into the record, then delete it"
             )
         elif difference.unreadable:
-            self.problem = f"{_name_some(difference.unreadable)} cannot be read, or not within {BYTES_MAX:,} bytes"
+            self.problem = (
+                f"{join_first(sorted(difference.unreadable), 3)} cannot be read, or not within {BYTES_MAX:,} bytes"
+            )
 
     def _pull(self, difference: _Difference, paths: list[str]) -> None:
         """Write the team's records to files: in the order of their revisions, and versions before the logs."""
@@ -449,10 +452,6 @@ def _list_stamps(files: StateFolder) -> dict[str, FileStamp]:
 
 def _sha(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _name_some(paths: list[str] | set[str]) -> str:
-    return ", ".join(sorted(paths)[:3]) + (" and more" if len(paths) > 3 else "")
 
 
 class TeamRecords(SharedRecords):
