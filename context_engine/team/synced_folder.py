@@ -314,8 +314,8 @@ class SyncedFolder(SyncedRecords):
             self.problem = f"{self._key[1]} that were changed here are not the team's yet: {self._refusal}"
         elif conflicts:
             self.problem = (
-                f"what was written here differs from what the team has, and is kept in {join_first(sorted(conflicts), 3)}: "
-                "copy what is missing into the record, then delete it"
+                "what was written here differs from what the team has, and is kept in "
+                f"{join_first(sorted(conflicts), 3)}: copy what is missing into the record, then delete it"
             )
         elif difference.unreadable:
             self.problem = (

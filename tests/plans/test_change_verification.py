@@ -58,7 +58,7 @@ def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_p
 
     assert checks(review, b"one\nsecret\n") == [(False, "P0 a.py:2: a secret")]
     assert checks(review, b"one\ntwo\n") == [(True, "")]
-    assert seen[1] == "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n"
+    assert seen[1] == "--- a/a.txt\n+++ b/a.txt\n@@ -1,1 +1,2 @@\n one\n+two\n"
     assert checks(broken_review, b"two\n")[0][0] is None
 
 
