@@ -220,6 +220,10 @@ class Skipped:
     reason: str
     detail: str = ""
 
+    def __str__(self) -> str:
+        """Return the path and why it is not in the index."""
+        return f"{self.path} ({': '.join(filter(None, (self.reason.replace('_', ' '), self.detail)))})"
+
     @property
     def order(self) -> tuple[bool, str]:
         """The key by which examples are sorted: what is only ignored comes last."""

@@ -15,7 +15,8 @@ from context_engine.cli import shell_completion
 from context_engine.cli.common_options import WorkspaceName, Yes
 from context_engine.cli.tool_commands import ToolCommand, show_reply
 
-LIMIT, TAGS = {"limit": "-n --limit"}, {"tags": "--tag"}
+LIMIT, TAGS, BUDGET = {"limit": "-n --limit"}, {"tags": "--tag"}, {"token_budget": "--budget"}
+FILTERS = {"chunk_types": "--kind", **TAGS, "languages": "--lang", "include": "", "exclude": ""}
 PLAN = {"plan_id": shell_completion.complete_plans}
 
 
@@ -32,7 +33,7 @@ QUERIES: Mapping[str, ToolCommand] = {
     "search": queries.SearchCommand(
         tool="search_code",
         words=("*query",),
-        options={**LIMIT, "chunk_types": "--kind", **TAGS, "languages": "--lang", "include": "", "exclude": ""},
+        options=LIMIT | BUDGET | FILTERS,
         own={
             "only_paths": _option(bool, False, "-l", "--files-with-matches", help="Print only the paths, each once."),
             "format": _option(Literal["text", "lines", "vimgrep"], "text", "--format", help=FORMAT_HELP),
@@ -47,7 +48,7 @@ QUERIES: Mapping[str, ToolCommand] = {
     "context": ToolCommand(
         tool="get_context",
         words=("*query",),
-        options={**LIMIT, "token_budget": "--budget"},
+        options=LIMIT | BUDGET,
         defaults={"limit": 5},
         show=views.show_markdown,
         nothing="bundled",
@@ -78,7 +79,7 @@ QUERIES: Mapping[str, ToolCommand] = {
         nothing="followed",
     ),
     "why": ToolCommand(tool="explain", words=("target",), show=views.show_explanation, shows_json=True),
-    "status": ToolCommand(tool="index_status", show=views.show_rows, shows_json=True),
+    "status": ToolCommand(tool="index_status", show=views.show_status, shows_json=True),
     "history": ToolCommand(tool="history", words=("?target",), options={**LIMIT, "diff": "-d --diff"}),
     "call": queries.CallCommand(
         tool="",

@@ -84,6 +84,6 @@ class CommandGroup(TyperGroup):
 
 def command_group(name: str, description: str) -> CommandApp:
     """Create an empty group of commands, such as `ctx memory`."""
-    app = CommandApp(name=name, help=description, cls=CommandGroup, no_args_is_help=True)
+    app = CommandApp(name=name, help=description, cls=CommandGroup, no_args_is_help=True, add_completion=False)
     app.group = f"ctx {name}"
     return app

@@ -11,7 +11,7 @@ from context_engine import engine_parts
 from context_engine.cli.command_runner import INTERRUPTED
 from context_engine.cli.progress import run_index, run_with_progress
 from context_engine.cli.screens import Screen, process_screen
-from context_engine.cli.workspace_choice import find_project, print_json, resolve_root, warn_of_store
+from context_engine.cli.workspace_choice import find_project, note_settings, print_json, resolve_root, warn_of_index
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.repo import check_workspace_root
 from context_engine.settings import Settings
@@ -50,10 +50,8 @@ def index(
             screen.warn("interrupted", f"{files:,} files are indexed; ctx index goes on from there")
             return INTERRUPTED
         finally:
-            warn_of_store(engine, screen)
+            warn_of_index(engine, screen)
         _show_outcome(workspace, report, settings, screen, as_json=as_json)
-        if engine.index.live.last_error:
-            screen.err.show(("warning", "yellow"), f": {engine.index.live.last_error}")
         return _embed(engine, screen, is_silent=as_json or screen.is_quiet) if embed else 0
 
 
@@ -91,8 +89,7 @@ def _show_outcome(workspace: Path, report: IndexReport, settings: Settings, scre
         print_json(_format_report(workspace, report))
     elif not screen.is_quiet:
         _show_report(workspace, report, screen)
-    for what, step in settings.notes():
-        screen.warn("note", f"{what}. {step}")
+    note_settings(settings.notes(), screen)
 
 
 def _format_report(workspace: Path, report: IndexReport) -> dict[str, object]:
@@ -115,7 +112,7 @@ def _show_report(workspace: Path, report: IndexReport, screen: Screen) -> None:
     )
     remarkable = [entry for entry in report.skipped_examples if entry.reason != "ignored"]
     for entry in remarkable[:NAMED_MAX]:
-        screen.out.show(f"  {entry.reason.replace('_', ' ')}: {entry.path} {entry.detail}".rstrip())
+        screen.out.show(f"  {entry}")
     if any(entry.reason == "too_large" for entry in remarkable):
         screen.note("CTX_INDEX_BYTES_MAX raises the limit; `ctx read FILE:1-100` reads a part without an index")
     if not report.files:

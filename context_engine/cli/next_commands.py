@@ -1,16 +1,19 @@
-"""Errors in the words of the terminal: next steps name the commands and options of `ctx`, not tools."""
+"""Errors and advice in the words of the terminal: commands and options of `ctx` in place of tools and arguments.
+
+A tool writes the name of a tool as it is, and that of an argument in backquotes, perhaps with a value: `status: all`.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from functools import cache
 
 from context_engine import tools
-from context_engine.errors import ContextEngineError, NextStep
+from context_engine.errors import NO_ARGUMENTS, ContextEngineError, NextStep
 
 OTHER_COMMANDS = {
     "index_workspace": "ctx index",
@@ -20,26 +23,8 @@ OTHER_COMMANDS = {
     "review_git_diff": "ctx review",
 }
 """The commands that do the work of a tool and are not made from it."""
-AMBIGUOUS = frozenset({"limit", "path", "steps"})
-"""Arguments of several tools, of which not all have the same option."""
-TERMINAL_HINTS = (
-    ("INVALID_LINE_RANGE", "are not in", "`ctx read {path}:1-{lines}` shows all lines."),
-    ("ACCESS_DENIED", "git's own folder", "Ask git: `git log` or `git config --list`."),
-    ("BINARY_FILE", "is not text", "`ctx why {path}` says how it is treated."),
-    ("GIT_UNAVAILABLE", "is not in a git repository", "Name a folder in one: `ctx -C DIR review`."),
-    (
-        "UNSUITABLE_ROOT",
-        "is the root of the disk",
-        "Name the folder of a project: `ctx -C DIR ...`, --root DIR or CTX_ROOT.",
-    ),
-)
-"""Code, part of the message, and the hint of the terminal, with the error's details."""
-PHRASES = {
-    "type all": "--type all",
-    "status all shows": "--status all shows",
-}
-"""Phrases of tools that name an argument, in the words of the terminal."""
 _LISTING = re.compile("list_directory '([^']*)'")
+_ARGUMENT = re.compile(r"`(\w+)(?:: ([^`]+))?`")
 _OWN_WORD = re.compile(r"(?<![\w`/.])[a-z]+(?:_[a-z]+)+(?![\w`/(]|\.\w)")
 """A possible name of a tool: words joined by `_`, outside of backquotes and paths."""
 COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
@@ -47,40 +32,49 @@ COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
 
 
 @cache
-def _read_table() -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the command of each tool that has one, and the option of each argument that has another name there."""
+def _read_table() -> Mapping[str, str]:
+    """Return the command of each tool that has one."""
     from context_engine.cli.command_table import GROUPS  # whose views name commands themselves
 
     rows = [(f"{group} {name}", command) for group, table in GROUPS.items() for name, command in table.items()]
-    commands = {command.tool: words for words, command in reversed(rows)}  # the first is the main one
-    passed = {(name, words.split()[-1]) for _, command in rows for name, words in command.options.items() if words}
-    return commands | OTHER_COMMANDS, {name: option for name, option in passed if name not in AMBIGUOUS}
+    return {command.tool: words for words, command in reversed(rows)} | OTHER_COMMANDS  # the first is the main one
 
 
 def format_error(error: ContextEngineError) -> tuple[str, str]:
     """Return two lines: the problem, and the next step."""
-    argument = str(error.details.get("argument", ""))
-    message = error.message.rstrip(".")
-    _, options = _read_table()
-    if argument in options and message.startswith(argument):
-        message = options[argument] + message.removeprefix(argument)
-    hint = name_commands(error.format_suggestion(format_step))
-    for code, part, words in TERMINAL_HINTS:  # the advice of these errors is meant for agents
-        if error.code == code and part in error.message:
-            hint = words.format_map(defaultdict(str, error.details))
-    hint = " ".join(capitalize(hint).split())
+    hint = " ".join(capitalize(name_commands(error.format_suggestion(format_step))).split())
     if hint[-1:].isalnum():
         hint += "."
-    return " ".join(message.split()), hint
+    return " ".join(error.message.rstrip(".").split()), hint
 
 
-def name_commands(text: str) -> str:
-    """Replace the names of tools in a text by the commands that do their work.
+@contextmanager
+def name_in_errors(options: Mapping[str, str]) -> Generator[None]:
+    """Let the errors of a block name the options of a command instead of the arguments of its tool."""
+    try:
+        yield
+    except ContextEngineError as error:
+        argument = str(error.details.get("argument", ""))
+        if argument in options and error.message.startswith(argument):
+            error.message = options[argument] + error.message.removeprefix(argument)
+        error.advice = name_commands(error.advice, options)
+        raise
+
+
+def name_commands(text: str, options: Mapping[str, str] = NO_ARGUMENTS) -> str:
+    """Replace the names of tools in a text by the commands that do their work, and arguments by options.
 
     >>> name_commands("add_memory adds one; search_text finds its places")
     '`ctx memory add` adds one; `ctx call search_text` finds its places'
+    >>> name_commands("raise `limit`; `status: all` shows them", {"limit": "--limit", "status": "--status"})
+    'raise `--limit`; `--status all` shows them'
     """
-    commands, _ = _read_table()
+    commands = _read_table()
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups("")
+        words = f"{options.get(name)} {value.removeprefix('true')}".strip()
+        return f"`{words}`" if name in options else found[0]
 
     def command(found: re.Match[str]) -> str:
         name = found[0]
@@ -88,9 +82,7 @@ def name_commands(text: str) -> str:
             return name
         return f"`{commands.get(name, f'ctx call {name}')}`"
 
-    for phrase, words in PHRASES.items():
-        text = text.replace(phrase, words)
-    listed = _LISTING.sub(lambda found: f"`ctx read {shlex.quote(found[1])}`", text)
+    listed = _LISTING.sub(lambda found: f"`ctx read {shlex.quote(found[1])}`", _ARGUMENT.sub(option, text))
     return _OWN_WORD.sub(command, listed)
 
 
@@ -102,7 +94,7 @@ def format_step(step: NextStep) -> str:
     >>> format_step(NextStep("fail_step", "to open it again", {"retry": True}))
     'Run `ctx call fail_step \'{"retry":true}\'` to open it again.'
     """
-    commands, _ = _read_table()
+    commands = _read_table()
     words = [commands.get(step.tool, f"ctx call {step.tool}")]
     if step.tool in commands:
         for name, value in step.arguments.items():

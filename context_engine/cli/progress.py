@@ -103,7 +103,7 @@ def run_with_progress(work: Work[Outcome], name: str, *, unit: str = "files") ->
             outcome.append(error)
         finished.set()
 
-    with _ProgressDisplay(unit) as display:
+    with _ProgressDisplay(name, unit) as display:
         threading.Thread(target=run, name=name, daemon=True).start()
         while not finished.is_set():
             try:
@@ -124,22 +124,21 @@ def run_with_progress(work: Work[Outcome], name: str, *, unit: str = "files") ->
 class _ProgressDisplay:
     """Progress as a bar on a terminal, and as a line now and then elsewhere."""
 
-    def __init__(self, unit: str) -> None:
+    def __init__(self, name: str, unit: str) -> None:
         self.screen = process_screen()
-        self._unit = unit
+        self._stage, self._unit = name, unit
         self._bar: Any = None
         self._last_s = time.monotonic()
-        self._stage = ""
         self._tenths = 0
 
     def __enter__(self) -> Self:
         if self.screen.err.is_terminal and not self.screen.is_quiet:
             from rich import progress as rich
 
-            columns = (rich.TextColumn("{task.description:>9}"), rich.BarColumn(), rich.MofNCompleteColumn())
-            elapsed = rich.TimeElapsedColumn()
-            self._bar = rich.Progress(*columns, elapsed, console=self.screen.err.console, transient=True)
-            self._task = self._bar.add_task("scanning", total=None)
+            stage = rich.TextColumn("{task.description:>9}", markup=False)
+            columns = (stage, rich.BarColumn(), rich.TextColumn("{task.fields[count]}"), rich.TimeElapsedColumn())
+            self._bar = rich.Progress(*columns, console=self.screen.err.console, transient=True)
+            self._task = self._bar.add_task(self._stage, total=None, count="")
             self._bar.start()
         return self
 
@@ -153,7 +152,9 @@ class _ProgressDisplay:
         if step.stage != self._stage:
             self._stage, self._tenths = step.stage, 0
         if self._bar:
-            self._bar.update(self._task, description=step.stage, completed=step.done, total=step.total or None)
+            count = f"{step.done:,}/{step.total:,}" if step.total else ""
+            total = step.total or None
+            self._bar.update(self._task, description=step.stage, completed=step.done, total=total, count=count)
         elif not self.screen.is_quiet and (tenths := 10 * step.done // max(1, step.total)) > self._tenths:
             self._tenths = tenths
             if now_s - self._last_s < PLAIN_EVERY_S:

@@ -9,10 +9,10 @@ from typing import Any
 
 from context_engine import plans, timestamps, tools
 from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
-from context_engine.cli.next_commands import name_commands
 from context_engine.cli.record_commands import resolve_plan
 from context_engine.cli.screens import Part, Screen
 from context_engine.cli.tool_commands import ShownReply, call_for_text, exit_code_of
+from context_engine.cli.workspace_choice import note_settings
 from context_engine.text import escape_controls, make_slugs, short_id
 
 LINE_NUMBER_CHARS = 5
@@ -32,15 +32,14 @@ ENDED = frozenset({"completed", "failed", "stalled"})
 """In these statuses nothing changes any more unless a step is reopened."""
 
 
-def show_rows(shown: ShownReply) -> int:
-    """Show a line for each field of a reply, and the settings that are ignored."""
-    for what, step in shown.engine.notes():
-        shown.screen.warn("note", f"{what}. {step}")
-    rows = shown.row | {"root": str(shown.engine.root), "cache_folder": str(shown.engine.cache_folder)}
+def show_status(shown: ShownReply) -> int:
+    """Show a line for each fact about the index, and the settings that are ignored."""
+    note_settings(shown.engine.notes(), shown.screen)
+    row = tools.shorten_status(shown.row)
+    row |= {"root": str(shown.engine.root), "cache_folder": str(shown.engine.cache_folder)}
     shown.screen.out.show_rows(
-        (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else name_commands(tools.format_value(value)))
-        for name, value in rows.items()
-        if value not in (0, "off")
+        (name.replace("_", " "), f"{value:,}" if isinstance(value, int) else shown.reword(tools.format_value(value)))
+        for name, value in row.items()
     )
     return 0
 
@@ -80,7 +79,7 @@ def show_hits(shown: ShownReply) -> int:
             screen.out.show((hit["file"], "cyan"), ":", (str(line), "green"), f":{column}", text.rstrip())
     if not hits:
         tags = f" Tags that exist: {', '.join(row['near_tags'])}." if row.get("near_tags") else ""
-        screen.warn("nothing found", name_commands(f"{row.get('reason', '')}.{tags} {row['next']}"))
+        screen.warn("nothing found", shown.reword(f"{row.get('reason', '')}.{tags} {row['next']}"))
         return exit_code_of(row)
     if row.get("vectors"):
         screen.warn("vectors", row["vectors"])
@@ -122,7 +121,7 @@ def _show_hit(hit: Mapping[str, Any], screen: Screen, query: str, *, is_first: b
 def show_explanation(shown: ShownReply) -> int:
     """Show why a file or a name is in the index; return 1 if it is not."""
     row = shown.row
-    shown.screen.out.write(name_commands(tools.format_explanation(row)))
+    shown.screen.out.write(shown.reword(tools.format_explanation(row)))
     return 0 if row.get("in_index") or row["state"] == "defined" else NOTHING_FOUND
 
 
@@ -191,7 +190,7 @@ def _show_list(shown: ShownReply, name: str, head: tuple[str, ...], cells: list[
     for warning in row.get("warnings", ()):
         shown.screen.warn("warning", warning)
     if not row[name]:
-        shown.screen.warn("nothing found", name_commands(row.get("next", "")) or hint)
+        shown.screen.warn("nothing found", shown.reword(row.get("next", "")) or hint)
     elif len(row[name]) < row["total"]:
         shown.screen.note(f"{row['total'] - len(row[name]):,} more: -n {min(row['total'], ROWS_MAX)}")
     return exit_code_of(row)

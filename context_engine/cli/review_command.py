@@ -42,7 +42,7 @@ def review(
     format: Annotated[  # noqa: A002 - the name of the option
         Literal["text", "markdown", "json", "sarif", "rdjson"], typer.Option("--format", help="Format of the output.")
     ] = "text",
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=100, help="Most findings.")] = 20,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=100, help="Maximum findings.")] = 20,
     confidence: Annotated[float, typer.Option("--confidence", min=0, max=1, help="Minimum confidence.")] = 0.7,
     exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths that match this glob.")] = None,
     invariants: Annotated[str, typer.Option("--invariants", help="Rules file; default: .review-invariants.yml.")] = "",
@@ -75,7 +75,7 @@ def _review(
     with open_engine(root) as engine:
         try:
             _, result = run_with_progress(
-                lambda _, cancel: engine.reviews.review_git(change, options, cancel=cancel), "review"
+                lambda _, cancel: engine.reviews.review_git(change, options, cancel=cancel), "reviewing"
             )
         except Cancelled:
             screen.warn("interrupted", "nothing was reviewed")

@@ -23,9 +23,9 @@ import typer
 from context_engine import tools
 from context_engine.cli.command_runner import INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.common_options import AsJson, CommandApp, HelpCommand, Root
-from context_engine.cli.next_commands import name_commands
+from context_engine.cli.next_commands import name_commands, name_in_errors
 from context_engine.cli.screens import Screen, process_screen
-from context_engine.cli.workspace_choice import open_engine, warn_of_store
+from context_engine.cli.workspace_choice import note_settings, open_engine, warn_of_index
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -58,9 +58,10 @@ class QueryPlace:
 
 @dataclass(frozen=True, slots=True)
 class ShownReply:
-    """A reply that is to be shown: what was asked for, the reply, and where."""
+    """A reply that is to be shown: what was asked for by which options, the reply, and where."""
 
     values: Values
+    options: Mapping[str, str]
     text: str
     place: QueryPlace
     engine: Engine
@@ -75,28 +76,37 @@ class ShownReply:
         """The screen of the command."""
         return self.place.screen
 
+    def reword(self, text: str) -> str:
+        """Return a text that quotes no code in the words of the terminal."""
+        return name_commands(text, self.options)
+
 
 def show_reply(shown: ShownReply, *, in_columns: bool = False) -> int:
-    """Print the text of a tool as an agent gets it; return 1 if it lists nothing, or says what is missing.
+    """Print the text of a tool; return 1 if it lists nothing, or says what is missing.
 
-    On a terminal the places at the beginnings of its lines are colored; a reply without code may be shown in columns.
+    On a terminal the places at the beginnings of its lines are colored. Of a reply in columns no line begins with code,
+    so all its notes are in the words of the terminal; of another one only the last line may be a note.
     """
-    out, end = shown.screen.out, shown.text.rstrip("\n").rpartition("\n")[2]
-    rows = [_PLACE.fullmatch(line) for line in shown.text.split("\n")] if out.is_terminal else []
+    out, lines, last = shown.screen.out, shown.text.split("\n"), shown.text.rstrip("\n").count("\n")
+    rows = [_PLACE.fullmatch(line) for line in lines] if out.is_terminal else []
     width = min(COLUMN_MAX, max((len(row["place"]) for row in rows if row and in_columns), default=0))
-    for line, row in zip_longest(shown.text.split("\n"), rows):
+    for number, (line, row) in enumerate(zip_longest(lines, rows)):
         if row is None:
-            out.write(name_commands(line) if line.startswith(NOT_THERE) else line)
+            is_note = line.startswith((*NOT_THERE, "… ")) or line.partition(": ")[0].isalpha()
+            if is_note and (in_columns or number == last):
+                out.write(shown.reword(line))
+            else:
+                (out.show if in_columns else out.write)(line)
             continue
         path, _, span = row["place"].rpartition(":")
         gap = " " * max(1, width + 2 - len(row["place"]))
         out.show((path, "bold cyan"), ":", (span, "green"), f"{gap}{row['what'] or ''}", (row["code"] or "", "dim"))
-    return NOTHING_FOUND if shown.text.startswith("0 ") or end.startswith(NOT_THERE) else 0
+    return NOTHING_FOUND if shown.text.startswith("0 ") or lines[last].startswith(NOT_THERE) else 0
 
 
 def show_text(shown: ShownReply) -> int:
     """Print the text of a tool that quotes no code in the words of the terminal; return as `show_reply`."""
-    return show_reply(replace(shown, text=name_commands(shown.text)))
+    return show_reply(replace(shown, text=shown.reword(shown.text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +131,22 @@ class ToolCommand:
     shows_json: bool = False
     nothing: str = ""
 
+    @property
+    def forms(self) -> dict[str, list[str]]:
+        """The name of the word, or the option in its forms, for each argument of the tool; the longest form is last."""
+        words = [word.strip("*?") for word in self.words]
+        options = {name: option.split() or [f"--{name.replace('_', '-')}"] for name, option in self.options.items()}
+        return {name: [name.rpartition("_")[0].upper() or name.upper()] for name in words} | options
+
     def signature(self) -> dict[str, tuple[Any, Any]]:
         """Return (annotation, default) of each parameter of the command."""
         parameters = tools.find(self.tool).parameters if self.tool else ()
         known = {parameter.name: parameter for parameter in parameters}
         listed: dict[str, tuple[Any, Any]] = {}
+        forms = self.forms
         for word in self.words:
             name = word.strip("*?")
-            metavar = f"{name.rpartition('_')[0].upper() or name.upper()}{'...' if word.startswith('*') else ''}"
+            metavar = f"{forms[name][0]}{'...' if word.startswith('*') else ''}"
             asked = typer.Argument(
                 metavar=f"[{metavar}]" if word.startswith("?") else metavar,
                 help=known[name].kind.description,
@@ -138,15 +156,19 @@ class ToolCommand:
             listed[name] = (Annotated[kind, asked], "" if word.startswith("?") else ...)
         listed |= {name: self.own[name] for name in self.own if name not in listed}
         listed["root"] = (Root, None)
-        for name, option in self.options.items():
+        for name in self.options:
             parameter = known[name]
-            names = option.split() or [f"--{name.replace('_', '-')}"]
             default = self.defaults.get(name, None if parameter.required else parameter.default)
-            listed[name] = _build_option(parameter.kind, names, default, self.complete.get(name))
+            listed[name] = _build_option(parameter.kind, forms[name], default, self.complete.get(name))
         return listed | {"as_json": (AsJson, False)}
 
     def run(self, place: QueryPlace, values: Values) -> int:
         """Call the tool and show its reply; return the exit code. Raises: the error of the tool."""
+        options = {name: forms[-1] for name, forms in self.forms.items()}
+        with name_in_errors(options):
+            return self._run(place, values, options)
+
+    def _run(self, place: QueryPlace, values: Values, options: Mapping[str, str]) -> int:
         as_json = bool(values.get("as_json"))
         given = {name.strip("*?"): name for name in self.words} | {name: name for name in self.options}
         arguments = {name: _read_words(values[name], is_joined=word.startswith("*")) for name, word in given.items()}
@@ -160,19 +182,15 @@ class ToolCommand:
             if as_json:
                 place.screen.out.write(text)
                 return exit_code_of(json.loads(text))
-            return self.show(ShownReply(values, text, place, engine))
+            return self.show(ShownReply(values, options, text, place, engine))
 
     def _ensure_index(self, place: QueryPlace, engine: Engine, question: str) -> bool:
         """Return whether there is an index, after building a missing one; warn of what went wrong with it."""
         is_there = place.ensure_index(engine, self.nothing, question)
-        warn_of_store(engine, place.screen)
-        if not is_there:
-            return False
-        for what, step in engine.notes():
-            place.screen.warn("note", f"{what}. {step}")
-        if engine.index.live.last_error:
-            place.screen.warn("warning", engine.index.live.last_error)
-        return True
+        warn_of_index(engine, place.screen)
+        if is_there:
+            note_settings(engine.notes(), place.screen)
+        return is_there
 
 
 def exit_code_of(row: Mapping[str, Any]) -> int:

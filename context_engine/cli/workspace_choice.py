@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,13 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False))
 
 
-def warn_of_store(engine: Engine, screen: Screen) -> None:
-    """Warn if the store of a team did not answer."""
-    if engine.index.store_problem:
-        screen.warn("warning", engine.index.store_warning)
+def warn_of_index(engine: Engine, screen: Screen) -> None:
+    """Warn if the store of a team did not answer, or the last run failed."""
+    for problem in filter(None, (engine.index.store_warning, engine.index.live.last_error)):
+        screen.warn("warning", problem)
+
+
+def note_settings(notes: Iterable[tuple[str, str]], screen: Screen) -> None:
+    """Name the settings that are ignored."""
+    for what, step in notes:
+        screen.warn("note", f"{what}. {step}")

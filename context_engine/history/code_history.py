@@ -132,17 +132,18 @@ class CodeHistory:
         follow = ("--follow",) if path and not self._is_folder(head, path) else ()
         return read_messages(self._git, *follow, f"--max-count={most}", head, "--", path or ".", timeout_s=TIMEOUT_S)
 
-    def find_origins(self, path: str, span: LineSpan) -> BlamedLines:
-        """Return the commits that wrote some lines of a file as it is in the work tree.
+    def find_origins(self, path: str, span: LineSpan, commit: str = "") -> BlamedLines:
+        """Return the commits that wrote some lines of a file as it is in the work tree, or in a commit.
 
         Raises: PreconditionFailed (no commit yet), FileNotFound (git does not know the file), AccessFailed,
         UnsupportedHost.
         """
         head = self._head()
         if not self._git.run("ls-tree", "--name-only", "-z", head, "--", path):
-            raise FileNotFound(f"no commit has {path} yet", suggestion="Commit it first.", details={"path": path})
-        span_option = f"-L{span.first},{span.last}"
-        output = self._git.run("blame", "-w", "--porcelain", span_option, "--", path, timeout_s=TIMEOUT_S)
+            step = "Check the path, or commit it first."
+            raise FileNotFound(f"no commit has {path}", suggestion=step, details={"path": path})
+        words = filter(None, ("blame", "-w", "--porcelain", f"-L{span.first},{span.last}", commit, "--", path))
+        output = self._git.run(*words, timeout_s=TIMEOUT_S)
         lines_by_commit: dict[str, list[int]] = defaultdict(list)
         for line, commit in parse_origins(output).items():
             lines_by_commit[commit].append(line)

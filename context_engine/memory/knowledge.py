@@ -119,7 +119,7 @@ class Knowledge(JointService):
         engine: Literal["hybrid", "lexical"] = "lexical" if problem else "hybrid"
         warnings = [f"found by words alone: {problem}. {USE_GREP}"] if problem else []
         if left_out:
-            warnings.append(f"{left_out} left out whose files have changed since: include_stale shows them")
+            warnings.append(f"{left_out} left out whose files have changed since: `include_stale: true` shows them")
         if not judged:
             removed = Counter(filters[number] for number in self._recall.rank(sought.query, terms, wanted)[0])
             warnings += [f"{name} removed {count}" for name, count in removed.items()]

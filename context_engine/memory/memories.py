@@ -223,7 +223,7 @@ class Memories:
         similar = self._find_similar(made, [entry for entry in holding if entry not in older])
         warnings: list[str] = []
         if similar and on_similar == "warn":
-            way_on = "update_memory changes one; on_similar supersede puts this in its place"
+            way_on = "update_memory changes one; `on_similar: supersede` puts this in its place"
             warnings.append(f"{len(similar)} similar: {way_on}")
         if len(entries) >= MEMORIES_MAX:
             warnings.append(

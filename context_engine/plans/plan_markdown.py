@@ -92,7 +92,7 @@ def render_progress(plan: Plan, execution: Execution) -> str:
         path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
         tail.append(f"Critical path left: {path}")
     table = render_table(("step", "title", "state", "", "takes")[:columns], [row[:columns] for row in rows])
-    return _join([head, _render_damage(execution), table, "\n".join(tail)])
+    return _join([head, _render_damage(execution), table, *tail])
 
 
 def render_history(versions: Iterable[PlanVersion]) -> str:

@@ -96,7 +96,7 @@ class Root:
             for real in (plain, os.path.join(real_path(folder), name), real_path(plain)):
                 if self.contains(real):
                     return self._below(real)
-        raise _invalid_path(text, f"it lies outside the workspace {self._real}", RELATIVE)
+        raise _invalid_path(text, f"it is outside of {os.path.basename(self._real)}", RELATIVE)
 
     def _below(self, real: str) -> str:
         return real[len(self._inside) :].replace(os.sep, "/") or "."
@@ -320,9 +320,11 @@ def _invalid_path(text: str, why: str, next_step: str) -> InvalidPath:
 
 
 def _access_denied(text: str, reason: str) -> AccessDenied:
+    is_own = reason.endswith("own folder")
+    step = "Ask the user for what you need to know; a sample such as .env.example can be read."
     return AccessDenied(
         f"{_shorten(text)} is neither shown nor changed: it is {reason}",
-        suggestion="Ask the user for what you need to know; a sample such as .env.example can be read.",
+        suggestion="Ask its program, as with `git log` or `git config --list`." if is_own else step,
         details={"path": text, "reason": reason},
     )
 

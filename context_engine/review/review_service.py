@@ -146,7 +146,7 @@ class ReviewWorkspace:
             if path:
                 raise InvalidArgument(
                     f"there is no invariants file {path!r}",
-                    suggestion="Leave invariants_path out, or name a file of the workspace.",
+                    suggestion="Name a file of the workspace, or none.",
                 )
         return Reviewer(rules.invariants), rules.warnings
 

@@ -59,7 +59,7 @@ def explain_weakness(evidence: Evidence, absent: Sequence[str]) -> str:
     """Return why probably nothing here answers a question. `absent`: its words that are nowhere in the index.
 
     >>> explain_weakness(Evidence(0.31, 0.2, 0.2, 0.0), ["vat"])
-    'probably nothing here answers this: "vat" occurs nowhere; no file has more than 31 % of its words, by their rarity'
+    'probably nothing here answers this: "vat" occurs nowhere; no file matches more than 31 % of it'
     """
     parts = []
     if absent:
@@ -67,11 +67,11 @@ def explain_weakness(evidence: Evidence, absent: Sequence[str]) -> str:
         named = f"{', '.join(others)} and {last} occur" if others else f"{last} occurs"
         parts.append(f"{named} nowhere")
     share = round(100 * evidence.coverage)
-    if share < 100:
-        parts.append(f"no file has more than {share} % of its words, by their rarity")
-    else:
+    if share == 100:
         parts.append("its words are here, and nothing is near them in meaning")
-    return f"probably nothing here answers this: {'; '.join(parts)}"
+    elif share:
+        parts.append(f"no file matches more than {share} % of it")
+    return ": ".join(filter(None, ("probably nothing here answers this", "; ".join(parts))))
 
 
 # -- how likely a place is needed --------------------------------------------------------------------------------------

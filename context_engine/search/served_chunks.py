@@ -143,7 +143,7 @@ class ServedChunks:
         chunks = state.searcher.chunks
         counts = Counter(row.kind for row in chunks.rows)
         return ChunkStatus(
-            folder=str(self._path),
+            folder=self._path.name,
             files=chunks.files,
             kinds={kind: counts[kind] for kind in CHUNK_KINDS},
             model=chunks.model,

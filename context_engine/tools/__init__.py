@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from context_engine.tools.arguments import ENDLESS, bind, is_malformed, parse_json_text, split_list, to_snake_case
     from context_engine.tools.catalog_tools import ASK_MANIFEST, call_tool, resolve_call
     from context_engine.tools.context_tools import format_snippet
-    from context_engine.tools.index_tools import format_explanation
+    from context_engine.tools.index_tools import format_explanation, shorten_status
     from context_engine.tools.memory_tools import render_rules_page
     from context_engine.tools.plan_tools import approval_row
     from context_engine.tools.reply import count_fitting, find_matches, reply_size

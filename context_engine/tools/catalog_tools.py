@@ -71,7 +71,7 @@ def list_tools(
         name="tools",
         lines=lines,
         rows=({"name": one.name, "description": one.one_liner} | _marks(one, call) for one in chosen),
-        notes=switched_off if chosen else {"next": "leave query out to see all"},
+        notes=switched_off if chosen else {"next": "leave `query` out to see all"},
     )
     return listing.write(chars_max, as_json=call.structured)
 

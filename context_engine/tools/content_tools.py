@@ -41,7 +41,7 @@ def validate_content(
     ),
     schema: Annotated[Mapping[str, Any] | None, ObjectArg("A JSON Schema that data must keep to, as JSON.")] = None,
     stop_on_error: Annotated[bool, BooleanArg("No further tier after an error.")] = False,
-    max_findings: Annotated[int, IntegerArg("Most findings.", 1, 1_000)] = 100,
+    max_findings: Annotated[int, IntegerArg("Maximum findings.", 1, 1_000)] = 100,
     base_content: Annotated[str | None, TextArg("Older version: only new findings.", 0, CONTENT_CHARS)] = None,
     assist: Annotated[str, ChoiceArg("Tier 3: by a model, by you (next), or off.", ASSIST_MODES)] = "auto",
 ) -> Reply:
@@ -67,7 +67,7 @@ def validate_content(
     if len(rows) > len(shown):
         rest = Counter(finding.severity for finding in result.findings[len(shown) :])
         left = ", ".join(format_count(number, severity) for severity, number in rest.items())
-        warnings.append(f"{left} more: raise max_findings, or send a part of the content")
+        warnings.append(f"{left} more: raise `max_findings`, or send a part of the content")
     redacted = result.redacted
     if redacted and reply_size(compact_json([shown, redacted])) > chars_max - NOTE_CHARS:
         redacted = None

@@ -24,7 +24,7 @@ _HASH = re.compile(r"[0-9a-fA-F]{7,64}")
 
 
 class _HistoryTarget(NamedTuple):
-    """The commit, or the path with perhaps a range of its lines, that a caller asks about, and how to name it."""
+    """The commit, the path, or the lines of a file, perhaps as a commit has it, that a caller asks about."""
 
     name: str
     path: str = ""
@@ -36,8 +36,8 @@ class _HistoryTarget(NamedTuple):
 @tool(touches="nothing")
 def history(
     engine: "Engine",
-    target: Annotated[str, TextArg("path, path:10-30, a symbol or a commit; empty: all."), "path"] = "",
-    limit: Annotated[int, IntegerArg("Most commits.", 1, 100)] = 10,
+    target: Annotated[str, TextArg("Path, path:10-30, symbol or commit; empty: all."), "path"] = "",
+    limit: Annotated[int, IntegerArg("Maximum commits.", 1, 100)] = 10,
     diff: Annotated[bool, BooleanArg("Show a commit's diff, too.")] = False,
     *,
     format: Annotated[str, ChoiceArg("text or json.", ("text", "json"))] = "text",  # noqa: A002 - the argument
@@ -50,12 +50,12 @@ def history(
 
     commits, as_json = CodeHistory(engine.git, engine.files.root), format == "json"
     asked, chars_max = _resolve(engine, target.strip()), engine.settings.result_chars_max
-    if asked.commit:
+    if asked.commit and not asked.path:
         shown = list(map(escape_controls, commits.read_diff(asked.commit))) if diff else []
         return Reply(_show_commit(commits, asked.commit, shown, chars_max, as_json=as_json))
     notes: dict[str, Any] = {"note": asked.note}
     if asked.span:
-        found = commits.find_origins(asked.path, asked.span)
+        found = commits.find_origins(asked.path, asked.span, asked.commit)
         rows = [_message_row(origin.message) | {"lines": ", ".join(map(str, origin.lines))} for origin in found.origins]
         head = f"written in {format_count(len(rows), 'commit')}"
         notes["uncommitted"] = ", ".join(map(str, found.uncommitted))
@@ -69,7 +69,7 @@ def history(
     if engine.git.shallow_commits():
         notes["shallow"] = "the clone is shallow, so older commits are missing: git fetch --unshallow"
     has_more = len(rows) > limit
-    notes["next"] = "raise limit for more" if has_more else ""
+    notes["next"] = "raise `limit` for more" if has_more else ""
     listing = Listing(
         head=f"{escape_line(asked.name)}: {head}",
         fields={"target": asked.name} | ({"more": True} if has_more else {}),
@@ -77,7 +77,7 @@ def history(
         lines=map(_message_text, rows[:limit]),
         rows=rows[:limit],
         notes=notes,
-        more=": raise limit",
+        more=": raise `limit`",
     )
     return listing.write(chars_max, as_json=as_json)
 
@@ -89,10 +89,9 @@ def _resolve(engine: "Engine", target: str) -> _HistoryTarget:
     """
     if not target:
         return _HistoryTarget("the repository")
-    place = _PLACE.fullmatch(target)
-    if place and (path := _find_path(engine, place[1])):
+    if place := _PLACE.fullmatch(target):
         first = int(place[2])
-        return _in_file(engine, path, LineSpan(first, int(place[3] or first)))
+        return _in_file(engine, place[1], LineSpan(first, int(place[3] or first)))
     path = _find_path(engine, target)
     if not path and "/" in target:
         path = str(engine.files.root.rel(target.rstrip("/"), must_exist=False))  # perhaps deleted
@@ -112,7 +111,12 @@ def _find_path(engine: "Engine", text: str) -> str:
         return ""
 
 
-def _in_file(engine: "Engine", path: str, span: LineSpan) -> _HistoryTarget:
+def _in_file(engine: "Engine", text: str, span: LineSpan) -> _HistoryTarget:
+    """Return lines of a file of the work tree; else, deleted or left out by a sparse checkout, of the last commit."""
+    path = _find_path(engine, text)
+    if not path:
+        path, note = str(engine.files.root.rel(text, must_exist=False)), "the work tree has no such file, HEAD has"
+        return _HistoryTarget(f"{path}:{span}", path, span, "HEAD", note)
     lines = engine.files.read(path).lines
     inside = span.clip(lines)
     if inside is None:

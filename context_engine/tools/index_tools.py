@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import CallError, Cancelled, NotConfirmed, StorageBusy
-from context_engine.model import TextQuery
+from context_engine.model import Skipped, TextQuery
 from context_engine.text import compact_json, dotted_name, drop_empty, escape_line, format_count, join_first
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, TextArg
 from context_engine.tools.reply import pick_fields
@@ -15,12 +15,14 @@ from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import Skipped, Status
+    from context_engine.model import Status
 
 EXAMPLES_MAX = 20
 """Skipped or stale files that a reply lists as examples; the counts are always complete."""
+EXAMPLES_SHOWN = 5
+"""Skipped files that an agent or a person sees; of one that is missed, `explain` says why."""
 FOR_PROGRAMS, NOT_THERE = ("versions", "generation", "disk_bytes"), (0, "off")
-"""Facts about the index that an agent has no use for."""
+"""Facts about the index that neither an agent nor a person has a use for."""
 BUSY_PATIENCE_S = 600.0
 """How long a call waits for a running indexing; its client receives keep-alives meanwhile and may cancel."""
 
@@ -102,7 +104,7 @@ def index_status(
     """
     row = status_row(engine.status())
     if call.is_brief:
-        row = {name: value for name, value in row.items() if name not in FOR_PROGRAMS and value not in NOT_THERE}
+        row = shorten_status(row)
     if engine.index.store_problem:
         row["next"] = engine.index.STORE_STEP
     if call.chunks:
@@ -150,7 +152,14 @@ def status_row(status: "Status") -> dict[str, Any]:
     return drop_empty(row)
 
 
-def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
+def shorten_status(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of the index as an agent or a person reads it."""
+    kept = {name: value for name, value in row.items() if name not in FOR_PROGRAMS and value not in NOT_THERE}
+    examples = [str(Skipped(**file)) for file in row.get("skipped_examples", ())]
+    return kept | drop_empty({"skipped_examples": examples[:EXAMPLES_SHOWN]})
+
+
+def _examples(skipped: Sequence[Skipped]) -> list[dict[str, str]]:
     """Return some skipped files with their reasons."""
     return [drop_empty(pick_fields(file, "path reason detail")) for file in skipped[:EXAMPLES_MAX]]
 

@@ -1,6 +1,8 @@
 """Tools for the knowledge of a team: add, list, update and delete memories, and search all that is known."""
 
 import time
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context import QUOTED_FROM_REPOSITORY
@@ -44,7 +46,7 @@ EXCERPT_CHARS = 240
 """Two or three lines: enough to recognize a memory."""
 
 Content = TextArg("What to remember, in a few sentences.", 1, CONTENT_CHARS_MAX)
-Title = TextArg("Headline; else the first line.", 0, TITLE_CHARS_MAX)
+Title = TextArg("Headline; default: the first line.", 0, TITLE_CHARS_MAX)
 Tags = TextListArg("Words to find it by.", most=TAGS_MAX)
 Subtype = ChoiceArg("What kind of knowledge it is.", ("", *SUBTYPES))
 Priority = ChoiceArg("How important it is.", PRIORITIES)
@@ -78,23 +80,7 @@ def add_memory(
 
     Reports duplicates and similar memories. Redacts secrets.
     """
-    draft = MemoryDraft(
-        category=category.strip().lower(),
-        content=content,
-        title=title,
-        tags=tags,
-        subtype=subtype,
-        priority=priority,
-        source=source,
-        owner=owner,
-        evidence=evidence,
-        expires_at=expires_at,
-        linked_files=linked_files,
-        linked_symbols=linked_symbols,
-        linked_plans=linked_plans,
-        supersedes=supersedes,
-        scope=scope,
-    )
+    draft = MemoryDraft(**_pick_draft(locals() | {"category": category.strip().lower()}))
     added = engine.memory.memories.add(draft, on_similar=on_similar, dry_run=dry_run)
     notes = {
         "similar": list(map(_similar_row, added.similar)),
@@ -103,6 +89,11 @@ def add_memory(
     }
     row = pick_fields(added, "id path action") | drop_empty(notes) | pick_fields(added, "redactions indexed")
     return Reply(compact_json({"ok": True} | row))
+
+
+def _pick_draft(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are fields of a memory."""
+    return {field.name: arguments[field.name] for field in fields(MemoryDraft) if field.name in arguments}
 
 
 def _similar_row(similar: "MemoryEntry") -> dict[str, Any]:
@@ -191,19 +182,7 @@ def update_memory(
     expected_version: Annotated[str, TextArg("The listed version; an error if it changed.", 0, 40)] = "",
 ) -> Reply:
     """Edit a memory, or confirm that a stale one is still valid. Other fields stay as they are, byte for byte."""
-    sent = {
-        "category": category,
-        "content": content,
-        "title": title,
-        "tags": tags,
-        "subtype": subtype,
-        "priority": priority,
-        "evidence": evidence,
-        "owner": owner,
-        "expires_at": expires_at,
-        "linked_files": linked_files,
-    }
-    changes = {name: value for name, value in sent.items() if value is not None}
+    changes = {name: value for name, value in _pick_draft(locals()).items() if value is not None}
     memories = engine.memory.memories
     updated = memories.update(id, changes, still_true=still_true, expected_version=expected_version)
     row = {"ok": True, "id": id, **pick_fields(updated.entry, "path version"), "changed": list(updated.changed)}
@@ -229,7 +208,7 @@ def delete_memory(
 def search_memory(
     engine: "Engine",
     query: Annotated[str, TextArg("What to find out.", *QUERY_CHARS)],
-    type: Annotated[str, ChoiceArg("Which to search.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
+    type: Annotated[str, ChoiceArg("Search only this type.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
     path: Annotated[str, TextArg("Folder, file or name."), "module"] = "",
     limit: Annotated[int, IntegerArg("Maximum results.", 1, RESULTS_MAX)] = 5,
     *,
@@ -252,7 +231,7 @@ def search_memory(
     notes = {
         "warnings": [*found.warnings, *engine.memory.find_unread()],
         "note": f"Contents are {QUOTED_FROM_REPOSITORY}." if found.results else "",
-        "next": "" if found.results else "Use other words or type all; search_code searches the code itself.",
+        "next": "" if found.results else "Use other words or `type: all`; search_code searches the code itself.",
     }
     head = f"{len(found.results)} of {format_count(found.total, 'result')}"
     results = engine.memory.date_issues(found.results)

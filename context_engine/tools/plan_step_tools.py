@@ -423,7 +423,7 @@ def execute_plan(
     *,
     mode: Annotated[str, ChoiceArg("Which steps.", ("single_step", "all_ready", "full_plan"))] = "single_step",
     plan: Annotated[Any, PlanArgument("Instead of plan_id.")] = None,
-    max_steps: Annotated[int, IntegerArg("Most packets.", 1, 20)] = 5,
+    max_steps: Annotated[int, IntegerArg("Maximum packets.", 1, 20)] = 5,
     verify: Annotated[str, ChoiceArg("How far to look.", LEVELS)] = "syntax",
     stop_on_failure: Annotated[bool, BooleanArg("No further packets when a check fails.")] = True,
     additional_context: Annotated[str, TextArg("For a model, if one is asked.", 0, 10_000)] = "",

@@ -48,12 +48,12 @@ PROSE_CHARS_MAX = 200_000
 """Of an error or a note, which may be a whole log; more is a file."""
 LIST_MAX = 200
 UID = TextArg("Or its uid.", 0, 100)
-STEP = IntegerArg("Its number.", 1, ENDLESS)
+STEP = IntegerArg("Number of the step.", 1, ENDLESS)
 STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
 PLAN_ID = TextArg("Id or name.", 1)
 TAGS = TextListArg("Words to find it by.", most=20)
 EXPECTED_VERSION = IntegerArg("Refused unless this is the newest.", 0, 100_000)
-VERSION = IntegerArg("Its number.", 1, ENDLESS)
+VERSION = IntegerArg("Number of the version.", 1, ENDLESS)
 Format = Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))]
 
 
@@ -169,7 +169,7 @@ def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> dict[str, Any]:
 
 def cut_lines(text: str, room: int) -> Reply:
     """Return a rendering up to a size, in whole lines; its last line counts the lines left out."""
-    return Reply("\n".join(keep_fitting(text.split("\n"), room - NOTE_CHARS, ": format json shows the rest in parts")))
+    return Reply("\n".join(keep_fitting(text.split("\n"), room - NOTE_CHARS, ": as JSON, the rest is shown in parts")))
 
 
 # -- what a plan is, in a few words ------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
 def save_plan(
     engine: "Engine",
     plan: Annotated[Any, PlanArgument("The plan.")],
-    name: Annotated[str, TextArg("Its name.")] = "",
+    name: Annotated[str, TextArg("Name of the plan.")] = "",
     overwrite: Annotated[bool, BooleanArg("As next version.")] = False,
     allow_invalid: Annotated[bool, BooleanArg("Keep it anyway.")] = False,
     *,
@@ -272,9 +272,9 @@ def save_plan(
 def load_plan(
     engine: "Engine",
     plan_id: Annotated[str, TextArg("Id or name.")] = "",
-    version: Annotated[int | None, IntegerArg("Else the newest.", 1, ENDLESS)] = None,
+    version: Annotated[int | None, IntegerArg("A version; default: the newest.", 1, ENDLESS)] = None,
     *,
-    name: Annotated[str, TextArg("Its name.")] = "",
+    name: Annotated[str, TextArg("Name of the plan.")] = "",
     include_execution: Annotated[bool, BooleanArg("With its progress.")] = True,
     format: Format = "",  # noqa: A002 - the name in other tools
     from_step: Annotated[int, IntegerArg("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
@@ -315,13 +315,13 @@ def load_plan(
 @tool(touches="nothing")
 def list_plans(
     engine: "Engine",
-    status: Annotated[str, ChoiceArg("Only these.", ("", *PlanQuery.STATUSES))] = "",
-    query: Annotated[str, TextArg("Words in it.")] = "",
+    status: Annotated[str, ChoiceArg("Only this status.", ("", *PlanQuery.STATUSES))] = "",
+    query: Annotated[str, TextArg("Only plans with these words.")] = "",
     *,
     tags: Annotated[tuple[str, ...], TAGS] = (),
-    sort_by: Annotated[str, ChoiceArg("By what.", PlanQuery.SORTS)] = "updated_at",
+    sort_by: Annotated[str, ChoiceArg("Sort by this.", PlanQuery.SORTS)] = "updated_at",
     sort_order: Annotated[str, ChoiceArg("Which first.", PlanQuery.ORDERS)] = "desc",
-    limit: Annotated[int, IntegerArg("Rows.", 1, LIST_MAX)] = 50,
+    limit: Annotated[int, IntegerArg("Maximum rows.", 1, LIST_MAX)] = 50,
     cursor: Annotated[str, TextArg("To go on.")] = "",
 ) -> Reply:
     """List saved plans with their status and progress."""
@@ -358,7 +358,7 @@ def view_history(
     engine: "Engine",
     plan_id: Annotated[str, PLAN_ID],
     *,
-    limit: Annotated[int, IntegerArg("Versions.", 1, LIST_MAX)] = 20,
+    limit: Annotated[int, IntegerArg("Maximum versions.", 1, LIST_MAX)] = 20,
     since: Annotated[str, TextArg("From this moment: 2026-11-21.", 0, 40)] = "",
     until: Annotated[str, TextArg("Up to this moment.", 0, 40)] = "",
     include_plans: Annotated[bool, BooleanArg("With the whole plans.")] = False,

@@ -119,8 +119,8 @@ def keep_fitting(lines: Sequence[str], chars_max: int, advice: str = "", noun: s
 def count_rest(left: int, advice: str = "", noun: str = "") -> list[str]:
     """Return the line that says what a text leaves out and how to see it; none if everything is shown.
 
-    >>> count_rest(3, ": raise the budget", "line"), count_rest(1_200), count_rest(0)
-    (['… 3 more lines: raise the budget'], ['… 1,200 more'], [])
+    >>> count_rest(3, ": raise `limit`", "line"), count_rest(1_200), count_rest(0)
+    (['… 3 more lines: raise `limit`'], ['… 1,200 more'], [])
     """
     what = format_count(left, f"more {noun}") if noun else f"{left:,} more"
     return [f"… {what}{advice}"] if left > 0 else []
@@ -163,11 +163,11 @@ def describe_empty_list(by_status: Mapping[str, int], status: str, everything: s
     """Return what to try when a list of records is empty; `everything` is the status that filters nothing.
 
     >>> describe_empty_list({"stale": 2}, "active", "all", "memories yet")
-    'There are 2 stale: status all shows them.'
+    'There are 2 stale: `status: all` shows them.'
     """
     others = [f"{count} {name}" for name, count in by_status.items() if name != status]
     if others and status != everything:
-        how = f"status {everything} shows them" if everything else "leave status out to see them"
+        how = f"`status: {everything}` shows them" if everything else "leave `status` out to see them"
         return f"There are {', '.join(others)}: {how}."
     return "Use other words, or none." if by_status else f"There are no {none}."
 

@@ -59,7 +59,6 @@ OPTION_FIELDS |= dict.fromkeys(("categories", "exclude_patterns", "analyzers"), 
 Format = Annotated[str, ChoiceArg("Of the reply.", ("text", "json", "markdown", "sarif", "rdjson"))]
 Assist = Annotated[str, ChoiceArg("Who looks again.", ASSIST_MODES)]
 SessionId = Annotated[str, TextArg("Its id.")]
-FURTHER = "review_changes with only this review_id lets you look again"
 WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, 55)]
 
 
@@ -74,7 +73,7 @@ def review_changes(
     base_ref: Annotated[str, TextArg("What the diff starts from.")] = "",
     categories: Annotated[tuple[str, ...], TextListArg("Only these.", CATEGORIES)] = (),
     confidence_threshold: Annotated[float, FractionArg("Least confidence.")] = 0.7,
-    max_findings: Annotated[int, IntegerArg("Most findings.", 1, 100)] = 20,
+    max_findings: Annotated[int, IntegerArg("Maximum findings.", 1, 100)] = 20,
     changed_lines_only: Annotated[bool, BooleanArg("P0 is shown anywhere.")] = True,
     exclude_patterns: Annotated[tuple[str, ...], TextListArg("Globs to leave out.", most=PATTERNS_MAX)] = (),
     custom_instructions: Annotated[str, TextArg("For a second pass.", 0, 4_000)] = "",
@@ -226,15 +225,17 @@ def _review_reply(
     second_pass, merged = added.second_pass or SecondPassResult("host" if added.merged else "none"), added.merged
     rejected = merged.rejected[:20] if merged else ()
     warnings = [*second_pass.warnings, *(merged.warnings if merged else ())]
+    is_offered = bool(second_pass.next) and not with_brief
+    further = f"review_changes with only review_id {added.review_id} lets you look again"
     more: dict[str, Any] = {
         "review_id": added.review_id,
         "rejected": [pick_fields(rejection, "place reason") for rejection in rejected],
-        "next": second_pass.next if with_brief or not second_pass.next else FURTHER,
+        "next": further if is_offered else second_pass.next,
     }
     chars_max = engine.settings.result_chars_max
     if shape == "text":
-        if more["next"] == FURTHER:
-            more |= {"review_id": "", "next": FURTHER.replace("this review_id", f"review_id {added.review_id}")}
+        if is_offered:
+            del more["review_id"]  # the next step names it
         rest = format_reply(compact_json(drop_empty(more | {"warnings": warnings})))
         lines = [*format_review(result), *(line for one in result.findings for line in format_finding(one))]
         return Reply("\n".join([*keep_fitting(lines, chars_max - NOTE_CHARS - reply_size(rest)), rest]).rstrip("\n"))

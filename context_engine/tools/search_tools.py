@@ -70,8 +70,8 @@ ROW_TOKENS = 30
 WEAK_ROWS = 3
 """Of an answer that is probably about something else, unless the caller gives a budget. Of 19 such answers among 694
 questions and commits of the tuning half, 14 have what was asked for there and 3 further down."""
-WEAK_NEXT = "Use other words. With a token_budget the code of these places is shown."
-USE_NEAR_TAGS = "Use one of near_tags, or leave tags out."
+WEAK_NEXT = "Use other words. `token_budget: 2000` shows the code of these places."
+USE_NEAR_TAGS = "Use one of these tags, or leave `tags` out."
 
 _Row = Mapping[str, Any]
 """A place or a file, with the fields of the reply."""
@@ -215,7 +215,7 @@ def semantic_search(
             parts.append(f"{fence}{hit.chunk.language}\n{row['content']}\n{fence}")
         sections.append("\n".join(parts))
     chars_max = engine.settings.result_chars_max - NOTE_CHARS
-    shown = keep_fitting(sections, chars_max, ": lower top_k or set include_paths", noun="file")
+    shown = keep_fitting(sections, chars_max, ": lower `top_k` or set `include_paths`", noun="file")
     head = join_headline(answer.engine, answer.freshness)
     return Reply("\n\n".join([head, *note_lines(_explain_silence(answer, chosen)), *shown]))
 
@@ -242,7 +242,7 @@ def cortex_search(
         served = call.chunks().search(Query(query, limit, chosen, min_score))
         found = [(hit.row.to_dict(), hit.score) for hit in served.hits]
         engine_name, freshness = served.engine, served.freshness
-        other = "Use other words, or loosen tags and chunk_types; search_code searches the workspace itself."
+        other = "Use other words, or leave `tags` and `chunk_types` out; search_code searches the workspace itself."
         step = USE_NEAR_TAGS if served.near_tags else other
         notes = pick_fields(served, "missing reason") | {"near_tags": list(served.near_tags)}
         notes = drop_empty(notes | {"next": "" if served.hits else step})
@@ -478,7 +478,7 @@ def _explain_silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
     elif answer.near_tags:
         step = USE_NEAR_TAGS
     elif not chosen.is_empty:
-        step = "Loosen the filters: paths, tags, languages or chunk_types."
+        step = "Leave the filter out, or loosen it."
     near = list(answer.near_tags)
     return drop_empty({"reason": answer.reason, "near_tags": near, "vectors": answer.missing, "next": step})
 

@@ -104,7 +104,7 @@ def _list_definitions(found: "Found") -> Listing:
         notes = {"reason": reason, "near": list(found.near), "next": step}
     elif len(found.definitions) < found.total:
         more = found.total - len(found.definitions)
-        notes["next"] = f"{more:,} more: raise limit, or narrow with path"
+        notes["next"] = f"{more:,} more: raise `limit`, or narrow with `path`"
     return Listing(
         head=join_headline(format_count(found.total, "definition"), name_unless_fresh(found.freshness)),
         fields={"total": found.total, "freshness": found.freshness},
@@ -116,7 +116,7 @@ def _list_definitions(found: "Found") -> Listing:
             for one in found.definitions
         ),
         notes=notes,
-        more=": narrow with path",
+        more=": narrow with `path`",
     )
 
 

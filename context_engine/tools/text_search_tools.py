@@ -215,7 +215,7 @@ def grep_codebase(
     if len(shown) < scan.lines:
         reply |= {
             "truncated": True,
-            "next": f"{scan.lines - len(shown):,} more: raise limit, name a file pattern, or page with search_text",
+            "next": f"{scan.lines - len(shown):,} more: raise `limit`, name a file pattern, or page with search_text",
         }
     if not scan.lines:
         reply["message"] = f"No matches found for pattern '{pattern}'"

@@ -57,7 +57,20 @@ def test_on_a_terminal_places_are_in_columns_and_lines_are_cut_at_the_width() ->
     screen = RecordedScreen({"out": True}, {"COLUMNS": "40", "TERM": "xterm", "NO_COLOR": "1"})
     place: Any = SimpleNamespace(screen=screen)
     text = f"2 callers\na.py:7 main | {'x' * 80}\nlong/name.py:12 Pool.close | y"
-    show_reply(ShownReply({}, text, place, engine=place), in_columns=True)
+    show_reply(ShownReply({}, {}, text, place, engine=place), in_columns=True)
     shown = re.sub("\x1b\\[[0-9;]*m", "", "".join(text for _, text in screen.texts)).splitlines()
     assert shown[1].startswith("a.py:7           main | xxx") and shown[1].endswith("…") and len(shown[1]) == 40
     assert shown[2] == "long/name.py:12  Pool.close | y"
+
+
+@pytest.mark.parametrize("in_columns", [True, False])
+def test_a_note_names_the_options_of_the_command_and_code_stays_as_it_is(in_columns: bool) -> None:
+    screen = RecordedScreen({}, {})
+    place: Any = SimpleNamespace(screen=screen)
+    note = "next: raise `limit`; `status: all` or search_code finds `other`"
+    code = "    next: search_code" if in_columns else "next: search_code"
+    options = {"limit": "--limit", "status": "--status"}
+    show_reply(ShownReply({}, options, f"{code}\n{note}", place, engine=place), in_columns=in_columns)
+    assert "".join(text for _, text in screen.texts).splitlines() == [
+        code, "next: raise `--limit`; `--status all` or `ctx search` finds `other`",
+    ]  # fmt: skip

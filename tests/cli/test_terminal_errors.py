@@ -33,7 +33,7 @@ PROVOKED = [
     ("read READM.md", "there is no 'READM.md'", "README.md"),
     ("read ../../etc/passwd", "is not a path of this workspace", "relative to the workspace root"),
     ("read .git/config", "git's own folder", "`git log`"),
-    ("read image.png", "image.png is not text", "`ctx why image.png`"),
+    ("read image.png", "image.png is not text", "a program for its format"),
     ("plan show nope", "there is no plan 'nope'", "`ctx plan list`"),
     ("plan approve nope", "there is no plan 'nope'", "`ctx plan list`"),
     ("memory show nope", "no memory has the id 'nope'", "`ctx memory list`"),

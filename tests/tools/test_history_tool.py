@@ -94,6 +94,21 @@ def test_lines_that_no_commit_has_are_named(engine: Engine, root: Path) -> None:
     assert subjects(row) == ["Add doors"]
 
 
+def test_lines_of_a_file_that_the_work_tree_lacks_are_those_of_the_last_commit(engine: Engine, root: Path) -> None:
+    path = root / "app" / "gates.py"
+    before = path.read_text()
+    here = asked(engine, "app/gates.py:5-6")
+    path.unlink()
+    try:
+        gone = asked(engine, "./app/gates.py:5-6")
+        with pytest.raises(ContextEngineError, match=r"no commit has app/never\.py"):
+            asked(engine, "app/never.py:5")
+    finally:
+        path.write_text(before)
+    assert gone["commits"] == here["commits"]
+    assert "the work tree has no such file" in gone["note"]
+
+
 def test_a_commit_lists_its_files_with_their_counts(engine: Engine) -> None:
     row = asked(engine, "HEAD~2")
     assert row["files"] == [{"path": "app/doors.py", "added": 1, "removed": 1}]

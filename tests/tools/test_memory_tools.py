@@ -87,7 +87,7 @@ def test_a_broken_file_is_a_row_with_its_error(here: Remembering) -> None:
     listed = call(here, list_memories, status="all")
     assert (listed["total"], listed["memories"][0]["status"]) == (1, "invalid")
     assert "front matter cannot be read" in listed["memories"][0]["error"]
-    assert call(here, list_memories)["next"] == "There are 1 invalid: status all shows them."
+    assert call(here, list_memories)["next"] == "There are 1 invalid: `status: all` shows them."
 
 
 def test_a_list_that_does_not_fit_goes_on_where_it_was_cut(here: Remembering) -> None:

@@ -157,7 +157,7 @@ def find_client(name: str) -> Client:
     """Return the client with this name. Raises: InvalidArgument, with the nearest name."""
     by_name = {client.name: client for client in ALL}
     if name not in by_name:
-        hint = suggest_nearest(name, by_name).strip() or f"There are {', '.join(by_name)}."
+        hint = suggest_nearest(name, by_name).strip() or f"Known clients: {', '.join(by_name)}."
         raise InvalidArgument(f"{name} is not a known client", suggestion=hint)
     return by_name[name]
 
