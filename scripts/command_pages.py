@@ -15,7 +15,7 @@ RULE = "-" * 80
 
 
 def build_pages() -> dict[str, str]:
-    """Return the help pages by the path of a command; `ctx serve` parses its own options and has none here."""
+    """Return the help pages by the path of a command."""
     import typer
 
     from context_engine.cli.app import app
@@ -23,7 +23,7 @@ def build_pages() -> dict[str, str]:
     group: Any = typer.main.get_command(app)
     context = group.make_context("ctx", [], resilient_parsing=True)
     pages = dict(_pages_below(group, context, ""))
-    return {path: pages[path] for path in ["", *sorted(pages.keys() - {"", "serve"})]}
+    return {path: pages[path] for path in ["", *sorted(pages.keys() - {""})]}
 
 
 def _pages_below(command: Any, context: Any, path: str) -> Iterator[tuple[str, str]]:

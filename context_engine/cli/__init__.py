@@ -26,7 +26,7 @@ def main() -> None:
         sys.stderr.write(f"error: {error}\nhint: {error.hint}\n")
         raise SystemExit(2) from None
     gc.set_threshold(*COLLECTION_THRESHOLDS)
-    if sys.argv[1:2] == ["serve"]:
+    if sys.argv[1:2] == ["serve"] and not {"-h", "--help"}.intersection(sys.argv):
         from context_engine.server import main as serve
 
         raise SystemExit(serve(sys.argv[2:], os.environ))

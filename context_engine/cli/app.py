@@ -7,6 +7,7 @@ review found what `--fail-on` names, 130 interrupted.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -110,14 +111,11 @@ app.command()(review)
 
 
 class ServeCommand(HelpCommand):
-    """`ctx serve`, which parses its own options: this class makes them known to shell completion only."""
+    """The help page and the completion of `ctx serve`, which `cli.main` starts without this module."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the parameters, with the options during completion, when nothing runs."""
-        params = super().get_params(ctx)
-        if ctx.resilient_parsing:
-            return [*params, *_serve_options()]
-        return params
+        """Return the parameters."""
+        return [*_serve_options(), *super().get_params(ctx)]
 
 
 def _serve_options() -> list[Any]:
@@ -130,18 +128,16 @@ def _serve_options() -> list[Any]:
     signature: dict[str, tuple[Any, Any]] = {}
     for option in server.OPTIONS:
         kind: Any = bool if option.kind == "flag" else list[str]
-        asked = typer.Option(f"--{option.name}", help=option.meaning, autocompletion=offered.get(option.name))
+        meaning, complete = f"{option.meaning} [env: {option.variable}]", offered.get(option.name)
+        asked = typer.Option(f"--{option.name}", help=meaning, metavar=option.metavar or None, autocompletion=complete)
         signature[option.name.replace("-", "_")] = (Annotated[kind, asked], False if option.kind == "flag" else None)
     return build_parameters(signature)
 
 
-@app.command(
-    cls=ServeCommand,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
-def serve(context: typer.Context) -> None:
+@app.command(cls=ServeCommand)
+def serve() -> None:
     """Serve projects to coding agents over MCP. Clients start it; you rarely do."""
-    raise typer.Exit(server.main(context.args, os.environ))
+    raise typer.Exit(server.main(sys.argv[2:], os.environ))
 
 
 app.command("ui")(serve_page)

@@ -111,7 +111,7 @@ ServeOptions = namedtuple(  # noqa: PYI024 - as above
 def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
     """Read the command line, and the environment variables of the options that it leaves out.
 
-    Raises: SystemExit, 0 after --help, 2 for an invalid option or value.
+    Raises: SystemExit, 2 for an invalid option or value.
     """
     parser = _create_parser()
     given, unknown = parser.parse_known_args(list(argv))
@@ -145,24 +145,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _create_parser() -> _Parser:
-    parser = _Parser(
-        prog="ctx serve",
-        usage="ctx serve [OPTIONS]",
-        description="Serve projects to a coding agent over MCP. Clients start it; you rarely do. "
-        "The index is built in the background and follows edits. The process ends with its client.",
-        epilog="Examples: ctx serve --root ~/src/web; ctx serve --profile core,plan --read-only; ctx serve --http 8931."
-        " In a client's settings: command ctx, arguments serve --root /path; ctx setup CLIENT writes that. "
-        "The environment variable of each option is in brackets; the option takes precedence.",
-        allow_abbrev=False,
-        add_help=False,
-    )
-    parser.add_argument("-h", "--help", action="help", help="Show this message and exit.")
+    parser = _Parser(allow_abbrev=False, add_help=False)
     actions = {"flag": {"action": "store_const", "const": True}, "text": {}, "seconds": {}}
     for option in OPTIONS:
-        how: dict[str, Any] = dict(actions.get(option.kind, {"action": "append"}))
-        if option.metavar:
-            how["metavar"] = option.metavar
-        parser.add_argument(f"--{option.name}", dest=option.name, help=f"{option.meaning} [{option.variable}]", **how)
+        how: dict[str, Any] = actions.get(option.kind, {"action": "append"})
+        parser.add_argument(f"--{option.name}", dest=option.name, **how)
     return parser
 
 

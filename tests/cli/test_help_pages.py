@@ -10,11 +10,12 @@ from typer.testing import CliRunner
 
 from context_engine.cli.app import app
 from context_engine.cli.help_pages import HIDDEN
+from context_engine.server.serve_options import OPTIONS, ServeOption
 from scripts.command_pages import build_pages, format_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = build_pages()
-WITHOUT_JSON = {"daemon run", "hook", "ui"}
+WITHOUT_JSON = {"daemon run", "hook", "serve", "ui"}
 """They print the text of a tool, serve, or only say what they did."""
 
 
@@ -39,7 +40,7 @@ def test_the_first_page_fits_a_screen_and_names_every_command_but_the_hidden_one
     page = PAGES[""]
     assert len(page.splitlines()) <= 38
     assert max(map(len, page.splitlines())) <= 80
-    names = {path.split()[0] for path in PAGES if path} | {"serve"}
+    names = {path.split()[0] for path in PAGES if path}
     assert {name for name in names if not re.search(rf"^  {name} | {name}(,|$)", page, re.MULTILINE)} == {*HIDDEN}
 
 
@@ -49,6 +50,12 @@ def test_every_page_says_in_one_line_what_the_command_does(path: str) -> None:
     assert "`" not in described
     assert f"Usage: ctx {path}" in described
     assert max(map(len, described.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=[option.name for option in OPTIONS])
+def test_the_page_of_the_server_has_each_of_its_options(option: ServeOption) -> None:
+    assert f"--{option.name}" in PAGES["serve"]
+    assert f"[env: {option.variable}]" in " ".join(PAGES["serve"].split())
 
 
 def test_every_command_that_prints_data_prints_json() -> None:
