@@ -8,7 +8,8 @@ another cache); it is started if there is none.
 
     python bench/hooks.py ROOT --prompts prompts.json --clients 10 --beside OTHER
 
-Ten clients ask at once, one prompt a second each, first alone and then while the daemon indexes a copy of OTHER again and again.
+Ten clients ask, one prompt a second each, first alone and then while the daemon indexes a copy of OTHER again and again. They begin a
+tenth of a second after each other; with `--at-once` all ask in the same moment of each second.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from context_engine.model import Query
 
 ASKED_MAX = 60
 PATIENCE_S = 60.0
-REPEATED = 3
+REPEATED = 5
 
 
 def load_prompts(file: Path) -> list[str]:
@@ -109,20 +110,24 @@ def measure(
 
 
 def ask_together(
-    given: Sequence[tuple[str, dict[str, Any]]], clients: int, beside: Path | None
+    given: Sequence[tuple[str, dict[str, Any]]], clients: int, beside: Path | None, *, apart_s: float
 ) -> list[tuple[Any, ...]]:
     """Return rows of p50 and p95 of hooks while many clients ask, alone and beside an index being built."""
     rows = []
+    for name, event in given:  # the daemon opens the index before anything is timed
+        run_hook(name, json.dumps(event))
     for name, is_building in (("alone", False), ("beside an index", True))[: 2 if beside else 1]:
         with ThreadPoolExecutor(clients) as pool, building(beside if is_building else None):
-            taken = [*pool.map(lambda number: _ask_paced(given, number, clients), range(clients))]
+            own = [given[number::clients] for number in range(clients)]
+            taken = [*pool.map(_ask_paced, own, range(clients), [apart_s] * clients)]
         rows.append((f"{clients} clients, {name}", sum(map(len, taken)), None, None, *p50_p95([*chain(*taken)])))
     return rows
 
 
-def _ask_paced(given: Sequence[tuple[str, dict[str, Any]]], number: int, clients: int) -> list[float]:
+def _ask_paced(given: Sequence[tuple[str, dict[str, Any]]], number: int, apart_s: float) -> list[float]:
     taken = []
-    for name, event in given[number::clients] * REPEATED:
+    time.sleep(number * apart_s)
+    for name, event in [*given] * REPEATED:
         text = json.dumps({**event, "session_id": f"paced-{number}-{len(taken)}"})
         took_ms = time_ms(lambda name=name, text=text: run_hook(name, text))
         taken.append(took_ms)
@@ -144,8 +149,8 @@ def building(source: Path | None) -> Generator[None]:
                 shutil.copytree(source, root, symlinks=True, ignore=shutil.ignore_patterns(".git"))
                 ask_daemon({"kind": "index", "root": str(root), "patient": True}, PATIENCE_S)
                 with Engine.open(root) as engine:
-                    while engine.status().state != "current" and not ended.is_set():
-                        time.sleep(0.5)
+                    while not engine.index.is_complete() and not ended.is_set():
+                        time.sleep(0.2)
 
     thread = threading.Thread(target=build)
     thread.start()
@@ -168,6 +173,7 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--prompts", type=Path, required=True)
     parser.add_argument("--clients", type=int, default=0, help="ask so many at once")
+    parser.add_argument("--at-once", action="store_true", help="all clients ask in the same moment")
     parser.add_argument("--beside", type=Path, help="a folder that is indexed meanwhile")
     chosen = parser.parse_args()
     with Engine.open(chosen.root) as engine, tempfile.TemporaryDirectory() as config:
@@ -177,7 +183,8 @@ def main() -> None:
         responder = HookResponder()
         wait_for_daemon()
         if chosen.clients:
-            rows = ask_together(events["prompt"], chosen.clients, chosen.beside)
+            apart_s = 0.0 if chosen.at_once else 1.0 / chosen.clients
+            rows = ask_together(events["prompt"], chosen.clients, chosen.beside, apart_s=apart_s)
         else:
             rows = [measure(kind, given, engine, responder) for kind, given in events.items()]
         bare = [time_ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)) for _ in range(30)]

@@ -81,9 +81,10 @@ def load_services() -> daemon.DaemonServices:
     from context_engine.cli.daemon_queries import QueryAnswerer
     from context_engine.cli.hook_command import answer_hook_request
     from context_engine.context import ShownLinesBySession
-    from context_engine.server import SessionServer, follow_edits
+    from context_engine.server import TURN_S, SessionServer, follow_edits
     from context_engine.settings import Settings
 
+    sys.setswitchinterval(TURN_S)
     settings = Settings.load(None)
     pool, shown = daemon.EnginePool(settings.daemon_engines, prepare=follow_edits), ShownLinesBySession()
     queries, sessions = QueryAnswerer(pool), SessionServer(pool, shown)

@@ -32,6 +32,6 @@ if TYPE_CHECKING:
     from context_engine.index.postings import FieldBuilder, Lexicon, WordNumbers, WordParts
     from context_engine.index.segment import StoredOutline, StoredSymbol, decode_outline, term_hashes
     from context_engine.index.snapshot import Matches, Snapshot, UnionSnapshot
-    from context_engine.index.worker import load_languages
+    from context_engine.index.worker import load_languages, lower_priority
 
 __getattr__ = lazy_exports(__name__)

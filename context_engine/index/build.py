@@ -41,6 +41,8 @@ FIRST_ROUND_BYTES = 2_000_000
 the one before, until a question asks for files."""
 SHARE_FILES_MIN = 24
 """Rounds of fewer files are not worth sending to another process."""
+START_WAIT_S = 2.0
+"""How long a long run waits for each process that is to index instead of this one; they need half a second."""
 PROGRESS_EVERY_S = 0.1
 IMPORTANCE_SHARE = 5
 """When a fifth of the files was added, removed or merged, the importance of all is computed again."""
@@ -233,11 +235,12 @@ class IndexBuilder:
         known: Mapping[str, bytes],
         run: _BuildRun,
     ) -> tuple[list[int], list[JobResult]]:
-        """Index one round: each process that is ready takes a share, this one the first."""
+        """Index one round: each process that is ready takes a share, and this one where it answers no questions."""
         helpers = []
         if len(paths) >= SHARE_FILES_MIN:
-            helpers = self._pool.ready()
-        shares = [paths[n :: len(helpers) + 1] for n in range(len(helpers) + 1)]
+            helpers = self._pool.ready(START_WAIT_S * (self._pool.takes_all and run.total >= ORDERED_FILES_MIN))
+        count = len(helpers) + (not helpers or not self._pool.takes_all)
+        shares = [paths[n::count] for n in range(count)]
         jobs, numbers, static = [], [], self._static_identity()
         for share in shares:
             number, target = writer.new_segment()
@@ -245,13 +248,15 @@ class IndexBuilder:
             own = {path: known[path] for path in share if path in known}
             seen = {path: facts[path] for path in share}
             jobs.append(IndexJob(str(self._root), share, seen, own, self._bytes_max, str(target), static))
-        pending = [helper.start(job) for helper, job in zip(helpers, jobs[1:], strict=True)]
-        outcomes = [self._run_job(jobs[0], run)]
-        for wait, job in zip(pending, jobs[1:], strict=True):
+        pending = [helper.start(job, run.check) for helper, job in zip(helpers, jobs, strict=False)]
+        done_here = [self._run_job(job, run) for job in jobs[len(helpers) :]]
+        outcomes = []
+        for wait, job in zip(pending, jobs, strict=False):
             # A process that died (killed, out of memory) leaves its share to this one.
             outcome = wait() or self._run_job(job, run)
             outcomes.append(outcome)
             run.add(len(job.paths))
+        outcomes += done_here
         return [number for number, outcome in zip(numbers, outcomes, strict=True) if outcome.written], outcomes
 
     def _run_job(self, job: IndexJob, run: _BuildRun) -> JobResult:

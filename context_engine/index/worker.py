@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -27,41 +27,36 @@ from context_engine.storage import ConfinedFolder, prepare_type, readable_config
 
 _LENGTH_BYTES = 4
 STOP_WAIT_S = 1.0
+CHECK_S = 0.2
+"""How often a wait for a result looks whether the run was cancelled."""
 IDLE_S = 60.0
+NICENESS = 10
+"""On Linux: a tenth of a core that others want. With less it would wait for one while it has the interpreter's lock."""
 
 
 class WorkerPool:
     """Up to `count` processes, started at their first use and kept. `count` 0: everything happens in this process."""
 
-    def __init__(self, count: int, *, grammars_folder: str, root: str | None = None) -> None:
+    def __init__(self, count: int, *, grammars_folder: str, root: str) -> None:
+        self.takes_all = False
+        """This process answers questions: others index instead of it, and give way to it."""
         self._count = count
         self._hello = [grammars_folder, root]  # the workspace, which may have language files of its own
         self._children: list[WorkerProcess] = []
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
 
-    def start(self) -> None:
-        """Start the processes; they are ready about half a second later. Does nothing when they run already."""
+    def ready(self, wait_s: float = 0.0) -> list[WorkerProcess]:
+        """Return those that can take a job, after a wait for each; start them, which takes half a second."""
         with self._lock:
             self._stop_timer()
             for child in self._children:
                 if not child.is_alive():
                     child.close()
             self._children = [child for child in self._children if child.is_alive()]
-            while len(self._children) < self._count:
-                self._children.append(WorkerProcess(self._hello))
-
-    def ready(self) -> list[WorkerProcess]:
-        """Return those that can take a job at once; start them when they are not running."""
-        self.start()
-        return [child for child in self._children if child.is_ready()]
-
-    def wait_ready(self, timeout_s: float = 10.0) -> int:
-        """Start them and wait until all are ready; return how many are."""
-        self.start()
-        for child in self._children:
-            child.wait_ready(timeout_s)
-        return len(self.ready())
+            while len(self._children) < self._count + (self.takes_all and self._count > 0):
+                self._children.append(WorkerProcess(self._hello, gives_way=self.takes_all))
+        return [child for child in self._children if child.is_ready(wait_s)]
 
     def close_when_idle(self) -> None:
         """End the processes after a while without jobs: each takes some 60 MB."""
@@ -91,7 +86,7 @@ class WorkerPool:
 class WorkerProcess:
     """One process, and the answer that it owes: first its greeting, then the result of its last job."""
 
-    def __init__(self, hello: list[str | None]) -> None:
+    def __init__(self, hello: list[str], *, gives_way: bool) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "context_engine.index.worker"],  # -P: never from the current folder
             stdin=subprocess.PIPE,
@@ -100,6 +95,8 @@ class WorkerProcess:
         )
         if self._process.stdin is None or self._process.stdout is None:
             raise BugError("a worker process has no pipes")  # asked for above; this is for the type checker
+        if gives_way:
+            lower_priority(self._process.pid)
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self._answer = self._ask(msgspec.msgpack.encode(hello))
 
@@ -107,24 +104,26 @@ class WorkerProcess:
         """Return whether the process still runs."""
         return self._process.poll() is None
 
-    def is_ready(self) -> bool:
-        """Return whether it waits for a job."""
+    def is_ready(self, wait_s: float = 0.0) -> bool:
+        """Return whether it can take a job, after a wait at most."""
+        wait([self._answer], wait_s)
         return self._answer.done() and self._answer.result() is not None and self.is_alive()
 
-    def wait_ready(self, timeout_s: float) -> None:
-        """Wait until it can take a job."""
-        with suppress(TimeoutError):
-            self._answer.result(timeout_s)
+    def start(self, job: IndexJob, check: Callable[[], None] = lambda: None) -> Callable[[], JobResult | None]:
+        """Send a job; the returned function waits for the result (None: the process died, or cannot do it).
 
-    def start(self, job: IndexJob) -> Callable[[], JobResult | None]:
-        """Send a job; the returned function waits for the result (None: the process died, or cannot do it)."""
+        `check` may end the wait by raising.
+        """
         answer = self._answer = self._ask(msgspec.msgpack.encode(job))
 
-        def wait() -> JobResult | None:
+        def receive() -> JobResult | None:
+            while not answer.done():
+                check()
+                wait([answer], CHECK_S)
             frame = answer.result()
             return None if frame is None else msgspec.msgpack.decode(frame, type=prepare_type(JobResult) | None)
 
-        return wait
+        return receive
 
     def hang_up(self) -> None:
         """Let the process end by itself."""
@@ -182,12 +181,7 @@ def main() -> None:
     if hello is None:
         return
     grammars_folder, root = msgspec.msgpack.decode(hello)
-    grammars = Grammars(grammars_folder)
-    if root:
-        languages = load_languages(root)
-    else:
-        languages = Languages.builtin()
-    encoder = StaticEncoder()
+    languages, grammars, encoder = load_languages(root), Grammars(grammars_folder), StaticEncoder()
     _write_frame(out, b"ready")
     while (frame := _read_frame(source)) is not None:
         job = msgspec.msgpack.decode(frame, type=prepare_type(IndexJob))
@@ -211,6 +205,16 @@ def load_languages(root: str | Path) -> Languages:
         return of_repository
     users = ConfinedFolder(config, follow_links=True).folder(USERS_FOLDER)
     return of_repository.with_folder(users, is_users=True)
+
+
+def lower_priority(task: int) -> None:
+    """Give a thread, or a process that has just started, a low priority; so do the processes that it starts.
+
+    Only Linux has a priority for each thread: elsewhere all would become slower.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):  # it is lower already, or has ended
+            os.setpriority(os.PRIO_PROCESS, task, NICENESS)
 
 
 if __name__ == "__main__":

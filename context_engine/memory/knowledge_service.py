@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from context_engine.context import KnowledgeEntry, ProjectKnowledge
 from context_engine.errors import BugError, Cancelled, ContextEngineError
 from context_engine.history import Blame, FileHistory, HistoryFile, HistoryMiner, predict_changes, search_messages
-from context_engine.index import IndexService, StaticEncoder
+from context_engine.index import IndexService, StaticEncoder, lower_priority
 from context_engine.memory import importers
 from context_engine.memory.knowledge import IN_COMMITS, IN_FILES, Knowledge
 from context_engine.memory.memories import Memories
@@ -25,7 +25,7 @@ from context_engine.memory.memory_index import MemoryIndex, TextEmbedder
 from context_engine.model import Query
 from context_engine.references import SymbolService
 from context_engine.repo import Git, JointService, Root, WorkspaceFiles
-from context_engine.search import FileUsage, SearchService, lower_thread_priority
+from context_engine.search import FileUsage, SearchService
 from context_engine.secrets import Redactor
 from context_engine.storage import STATE_FOLDER, RecordFolder, workspace_id
 from context_engine.timestamps import Now
@@ -177,7 +177,7 @@ class KnowledgeService(JointService):
         self.memories.recall.close()
 
     def _catch_up_unheard(self) -> None:
-        lower_thread_priority()
+        lower_priority(threading.get_native_id())
         self._catch_up()
 
     def _catch_up(self) -> None:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.search.chunk_export import export_chunks
     from context_engine.search.chunk_files import FILES, read_folder
-    from context_engine.search.embedding_service import WITH_NEXT_RUN, EmbeddingService, lower_thread_priority
+    from context_engine.search.embedding_service import WITH_NEXT_RUN, EmbeddingService
     from context_engine.search.file_usage import AccessKind, FileUsage
     from context_engine.search.fuse import SCORE_DIGITS, SIGNALS
     from context_engine.search.gram_index import GramIndex

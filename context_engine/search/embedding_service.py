@@ -6,12 +6,9 @@ nearly all chunks have one, and while the provider fails, an answer does without
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +34,7 @@ from context_engine.index import (
     Snapshot,
     StaticEncoder,
     build_chunk_texts,
+    lower_priority,
     no_index,
 )
 from context_engine.model import EmbeddingStatus, Progress
@@ -54,8 +52,6 @@ QUERIES_KEPT = 64
 RETRY_S = 60.0
 """Wait of the background after an error."""
 CLOSE_WAIT_S = 1.0
-NICENESS = 10
-"""On Linux: a tenth of a core that others want. With less it would wait for one while it has the interpreter's lock."""
 
 
 class EmbeddingService:
@@ -153,7 +149,7 @@ class EmbeddingService:
 
     def _work(self) -> None:
         """Make what the newest snapshot lacks, whenever it is woken."""
-        lower_thread_priority()
+        lower_priority(threading.get_native_id())
         while not self._cancel.is_set():
             self._woken.wait()
             self._woken.clear()
@@ -333,13 +329,3 @@ def _compare(view: RankingView, vectors: SnapshotVectors, query: Floats, allowed
     counts = np.ones(snapshot.chunks, bool) if allowed is None else allowed
     best, top3 = fold_by_file(chunk, counts, snapshot.chunk_file, snapshot.files)
     return SemanticSignals({"model": best, "model3": top3}, chunk, vectors.numbers, np.zeros(snapshot.files, bool))
-
-
-def lower_thread_priority() -> None:
-    """Give this thread, and no other, a low priority.
-
-    Only Linux has a priority for each thread: elsewhere all would become slower.
-    """
-    if sys.platform == "linux":
-        with suppress(OSError):  # it is lower already
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

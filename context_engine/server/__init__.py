@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         name_folders,
         workspace_folders,
     )
-    from context_engine.server.serve import main
+    from context_engine.server.serve import TURN_S, main
     from context_engine.server.serve_options import OPTIONS
 
 __getattr__ = lazy_exports(__name__)

@@ -342,6 +342,7 @@ class OwnEngine:
 
 def follow_edits(engine: Engine) -> None:
     """Keep an Engine up to date for as long as it is open."""
+    engine.index.pool.takes_all = True
     engine.start_background_work(READ_AFTER_S)
     if engine.settings.watch:
         engine.watch()

@@ -52,7 +52,7 @@ INDEXER = """
     root, mode, workers = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     with open_engine(root, workers=workers) as engine:
         if workers:
-            engine.index.pool.wait_ready()
+            engine.index.pool.ready(60.0)
         print("go", flush=True)
         engine.index.update(force=mode == "rebuild")
         print("done", flush=True)

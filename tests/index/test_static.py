@@ -249,7 +249,7 @@ class Kept:
 
     def __init__(self, folder: Path, root: Path, encoder: StaticEncoder | None) -> None:
         self.root, self.store = root, EmbeddedStore(folder / "store")
-        self._pool = WorkerPool(0, grammars_folder=str(grammars_folder()))
+        self._pool = WorkerPool(0, grammars_folder=str(grammars_folder()), root="")
         self.turn(encoder)
 
     def turn(self, encoder: StaticEncoder | None) -> None:
