@@ -62,7 +62,7 @@ def main() -> None:
             f"{root.name}: {len(listing.entries):,} files, {text / 1e6:.0f} MB of text, load {os.getloadavg()[0]:.1f}"
         )
         print(f"the index: {size / 1e6:.1f} MB, {took_s:.1f} s of processor time\n")
-        parts = (Root(root), lister, lambda: find_text_engine(root))
+        parts = (Root(root), lister, lambda: find_text_engine(root, lister.encoding_of))
         print(
             measured(
                 TextScanner(*parts).scan,

@@ -19,6 +19,7 @@ from context_engine.repo import file_reader
 from context_engine.repo.walker import Walk, WalkedFile, scan, walk
 from context_engine.repo.watch import Watcher, changes_rules
 from context_engine.storage import ConfinedFolder
+from context_engine.text import decode
 
 ANY_SIZE = 1 << 62
 """A search reads what nobody would index: generated files, long logs, minified bundles."""
@@ -68,9 +69,9 @@ class FileLister:
         return self._encodings.get(path, "")
 
     def read_settled(self, files: Iterable[WalkedFile], *, bytes_max: int) -> Iterator[tuple[WalkedFile, bytes | None]]:
-        """Yield files with their content, without those that are not as listed, or could change and look the same.
+        """Yield files with their UTF-8 text, without those that are not as listed, or could change and look the same.
 
-        None is the content of a file that is longer than `bytes_max`, or cannot be read.
+        None is the text of a file that is longer than `bytes_max`, or cannot be read.
         """
         with file_reader.open_root(self._confined) as top:
             for file in files:
@@ -82,7 +83,7 @@ class FileLister:
                     yield file, None
                     continue
                 if (len(data), status.st_size, status.st_mtime_ns) == (file.size, file.size, file.mtime_ns):
-                    yield file, data
+                    yield file, decode(data).text.encode("utf-8", "replace") if self.encoding_of(file.path) else data
 
     def note(self, paths: Iterable[str]) -> None:
         """Remember that these paths changed, appeared or vanished."""

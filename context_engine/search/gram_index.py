@@ -163,9 +163,8 @@ class GramIndex:
         rows, grams = [], []
         began = time.monotonic()
         for file, data in self._lister.read_settled(files, bytes_max=BYTES_MAX):
-            is_open = data is None or bool(self._lister.encoding_of(file.path))
-            rows.append(GramRow(file.path, file.size, file.mtime_ns, is_open))
-            grams.append(file_grams(b"" if is_open or data is None else data))
+            rows.append(GramRow(file.path, file.size, file.mtime_ns, data is None))
+            grams.append(file_grams(data or b""))
             if len(rows) % PAUSE_FILES == 0:
                 if self._is_closing.wait(time.monotonic() - began):
                     return False

@@ -17,6 +17,7 @@ from context_engine.model import Scan, TextQuery
 from context_engine.repo import FileLister, Root, TextEngine
 from context_engine.repo.re2_search import Re2Search
 from context_engine.repo.ripgrep import Ripgrep, find_ripgrep
+from context_engine.search import gram_index
 from context_engine.search.gram_index import GramIndex, map_listing
 from context_engine.search.gram_parts import (
     Factor,
@@ -197,10 +198,21 @@ def test_a_file_that_could_change_and_look_the_same_is_not_indexed(indexed: Inde
     assert indexed.candidates(["retry"]) == ["new.txt", "other.txt"]
 
 
-def test_files_that_trigrams_do_not_describe_are_always_read(indexed: IndexedTree) -> None:
-    indexed.write(a="nothing", wide="retry".encode("utf-16"))
+def test_files_that_trigrams_do_not_describe_are_always_read(
+    indexed: IndexedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gram_index, "BYTES_MAX", 20)
+    indexed.write(a="nothing", long="nothing " * 9)
+    indexed.index()
+    assert indexed.candidates(["retry"]) == ["long.txt"]
+
+
+def test_a_file_in_another_encoding_is_read_where_its_text_may_match(indexed: IndexedTree) -> None:
+    indexed.write(a="nothing", wide="retry, größer".encode("utf-16"), chinese="设置路径 timeout".encode("gbk"))
     indexed.index()
     assert indexed.candidates(["retry"]) == ["wide.txt"]
+    assert indexed.candidates(["nothing"]) == ["a.txt"]
+    assert indexed.candidates(["timeout"]) == ["chinese.txt"]
     narrowed, whole = indexed.answers(TextQuery(("retry",)))
     assert narrowed == whole
     assert [file.path for file in narrowed.files] == ["wide.txt"]
