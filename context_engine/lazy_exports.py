@@ -24,8 +24,8 @@ def lazy_exports(package: str) -> Callable[[str], Any]:
 
     def import_name(name: str) -> Any:
         if not modules:
-            loader: Any = sys.modules[package].__loader__
-            modules.update(parse_exports(package, loader.get_source(package)))
+            module: Any = sys.modules[package]
+            modules.update(parse_exports(package, module.__loader__.get_data(module.__file__).decode()))
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(f"{package}.{modules[name]}"), name)

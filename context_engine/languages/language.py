@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -402,7 +402,7 @@ def _builtin() -> Languages:
 @lru_cache(maxsize=1)
 def _our_languages() -> tuple[Language, ...]:
     """Return every language of this package, in the order of detection."""
-    folder = resources.files("context_engine.languages")
+    folder = Path(__file__).parent
     known: dict[str, Language] = {}
     for name in ORDER:
         text = (folder / f"{name}.toml").read_text("utf-8")

@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from importlib import resources
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -124,7 +124,7 @@ class SecretRules:
 @lru_cache(maxsize=1)
 def builtin_rules() -> SecretRules:
     """Return the builtin rules."""
-    text = (resources.files("context_engine.secrets") / "rules" / "secrets.toml").read_text("utf-8")
+    text = Path(__file__).with_name("rules").joinpath("secrets.toml").read_text("utf-8")
     rules = msgspec.convert(read_toml(text, is_ours=True)["rules"], prepare_type(tuple[SecretRule, ...]))
     return SecretRules(tuple(msgspec.structs.replace(rule, rank=rank) for rank, rule in enumerate(rules)))
 
