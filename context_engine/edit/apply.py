@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from context_engine.edit.delta import apply_delta, reverse_delta
 from context_engine.edit.edit_errors import try_each
@@ -217,19 +217,17 @@ def _old_name(op: Op) -> str:
 # leads from the present file to it; a change by another program breaks the chain.
 
 
-class PastVersions(NamedTuple):
-    """A file before and after a past edit, None where there was no file; both None if they are not known any more."""
-
-    path: str
-    before: bytes | None
-    after: bytes | None
-    is_known: bool
+Versions = tuple[bytes | None, bytes | None]
+"""A file before and after a past edit; None where there was no file."""
 
 
 def find_versions(
     entry: JournalEntry, others: Sequence[JournalEntry], present: Mapping[str, bytes | None]
-) -> tuple[PastVersions, ...]:
-    """Return the versions of the files of an edit, from the present files and the other edits of them."""
+) -> dict[str, Versions | None]:
+    """Return the versions of each file of an edit, from the present files and the other edits of them.
+
+    None for a file whose versions are not known any more.
+    """
     known = {(path, hash_of(data)): data for path, data in present.items()}
     steps = [op for one in (*others, entry) for op in one.ops]
     is_growing = True
@@ -240,13 +238,11 @@ def find_versions(
                 after = known[op.path, op.after] or b""
                 known[op.path, op.before] = apply_delta(reverse_delta(op.delta), after) if op.before else None
                 is_growing = True
-    found: list[PastVersions] = []
+    found: dict[str, Versions | None] = {}
     for op in entry.ops:
-        sides = entry.sides(op)
-        is_known = all((op.path, side) in known for side in sides)
-        before, after = (known.get((op.path, side)) for side in sides)
-        found.append(PastVersions(op.path, before, after, is_known))
-    return tuple(found)
+        before, after = ((op.path, side) for side in entry.sides(op))
+        found[op.path] = (known[before], known[after]) if before in known and after in known else None
+    return found
 
 
 # -- apply -------------------------------------------------------------------------------------------------------------
@@ -399,8 +395,11 @@ class Editor:
         """List what can be undone or redone, newest first, without contents."""
         return self._journal.entries(limit)
 
-    def past_versions(self, undo_id: str) -> tuple[PastVersions, ...]:
-        """Return each file of a past call before and after it. Raises: InvalidArgument for a call that is not kept."""
+    def past_versions(self, undo_id: str) -> dict[str, Versions | None]:
+        """Return each file of a past call before and after it, as `find_versions`.
+
+        Raises: InvalidArgument for a call that is not kept.
+        """
         entry = self._entry(undo_id)
         if entry is None or entry.state == "open":
             raise InvalidArgument(f"there is no edit {undo_id[:20]!r}", next_steps=LIST_EDITS)

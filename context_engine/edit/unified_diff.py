@@ -26,7 +26,7 @@ from context_engine.secrets import redact_file
 from context_engine.text import LineSpan, shorten_line
 
 _HEAD = re.compile(r"@@ -(?P<first>\d{1,9})(?:,\d+)? \+\d{1,9}(?:,\d+)? @@")
-_BARE_HEAD = re.compile(r"@@(?: .*)?")
+_HUNK_STARTS = re.compile(r"^(?=@@(?: .*)?$)", re.MULTILINE)
 _NEXT_FILE = re.compile(r"^(?:diff --git |Index: )|^--- \S.*\n\+\+\+ \S.*\n@@", re.MULTILINE)
 NO_NEWLINE = "\\ No newline at end of file"
 """Says that the line above ends without a line break; any line that begins with its first character does."""
@@ -48,7 +48,8 @@ def hunks(diff: str) -> list[EditHunk]:
         raise _no_diff("the diff has no hunk", "Begin each hunk with `@@ -1,3 +1,4 @@`, its lines with blank, - or +.")
     if _NEXT_FILE.search(text, start):
         raise _no_diff("the diff changes more than one file", "Send one change for each file.")
-    return [_hunk(lines) for lines in _groups(text[start:].removesuffix("\n").split("\n"))]
+    parts = filter(None, _HUNK_STARTS.split(text[start:].removesuffix("\n")))
+    return [_hunk(part.removesuffix("\n").split("\n")) for part in parts]
 
 
 def edits_of_diff(data: bytes, diff: str) -> list[Edit]:
@@ -66,17 +67,6 @@ def edits_of_diff(data: bytes, diff: str) -> list[Edit]:
         return edit
 
     return edit_errors.for_each_edit(hunks(diff), place)
-
-
-def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the lines of each hunk, its head first."""
-    group: list[str] = []
-    for line in lines:
-        if _BARE_HEAD.fullmatch(line) and group:
-            yield group
-            group = []
-        group.append(line)
-    yield group
 
 
 def _hunk(lines: Sequence[str]) -> EditHunk:

@@ -7,12 +7,18 @@ may be seen with every call, and gets candidates, which our ranker orders. Conte
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from context_engine.team.remote_store import PublishedRepository, SegmentState
+from context_engine.team.remote_store import SegmentState
+
+if TYPE_CHECKING:  # their libraries are optional
+    from context_engine.team.postgres_search import PostgresSearch
+    from context_engine.team.qdrant_search import QdrantSearch
+
+    CandidateStore = PostgresSearch | QdrantSearch
+    """The searchable rows of many repositories; both keep one contract: tests/contracts/test_store.py."""
 
 CANDIDATES_MAX = 300
 """Files that our ranker orders for a question (docs/benchmarks.md, "Search inside PostgreSQL")."""
@@ -133,55 +139,6 @@ class SearchableRevision(NamedTuple):
 
 SegmentRows = Callable[[str], tuple[Iterable[StoredTerm], Iterable[StoredFile]]]
 """Returns the rows of a segment by its name."""
-
-
-class CandidateStore(ABC):
-    """The searchable rows of many repositories. Thread-safe.
-
-    All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
-    """
-
-    name: str
-    """Its address without a password."""
-
-    @abstractmethod
-    def list_repositories(self) -> list[PublishedRepository]:
-        """Return the searchable repositories, sorted."""
-
-    @abstractmethod
-    def revision(self, repository: str) -> int:
-        """Return the revision that is searched; 0 when the repository is not searchable."""
-
-    @abstractmethod
-    def read_statistics(
-        self, repositories: Collection[str], hashes: Sequence[int]
-    ) -> tuple[SearchableTotals, dict[int, tuple[int, ...]]]:
-        """Return the totals of these repositories, and the frequencies of each term that occurs, by hash."""
-
-    @abstractmethod
-    def find_candidates(self, repositories: Collection[str], query: CandidateQuery) -> list[Candidate]:
-        """Return the best files of these repositories, ordered by repository, segment and number."""
-
-    @abstractmethod
-    def read_texts(
-        self, repositories: Collection[str], files: Sequence[tuple[int, int]]
-    ) -> dict[tuple[int, int], bytes | None]:
-        """Return the texts of files by (segment, number); files of other repositories are left out."""
-
-    @abstractmethod
-    def publish(self, repository: str, state: SearchableRevision, rows_of: SegmentRows) -> None:
-        """Replace what is searched of a repository by another revision; only new segments are sent.
-
-        The caller has the lease of the repository. Raises: DiskFull.
-        """
-
-    @abstractmethod
-    def remove(self, repository: str) -> int:
-        """Delete the rows of a repository; return the bytes freed, 0 where they are not counted."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the connections; they are opened again when needed."""
 
 
 def split_path(path: str) -> list[str]:

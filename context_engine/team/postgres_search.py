@@ -21,7 +21,6 @@ from psycopg import sql
 from context_engine.team.candidate_store import (
     Candidate,
     CandidateQuery,
-    CandidateStore,
     SearchableRevision,
     SearchableTotals,
     SegmentRows,
@@ -128,8 +127,11 @@ WHERE segment.repository = ANY(%s)
 """
 
 
-class PostgresSearch(PostgresSession, CandidateStore):
-    """The searchable rows in the schema `context_engine` of one database. It connects at the first call."""
+class PostgresSearch(PostgresSession):
+    """The searchable rows in the schema `context_engine` of one database. It connects at the first call.
+
+    Thread-safe. All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
+    """
 
     # -- reading --
 

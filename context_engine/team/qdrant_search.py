@@ -36,7 +36,6 @@ from context_engine.storage import prepare_type
 from context_engine.team.candidate_store import (
     Candidate,
     CandidateQuery,
-    CandidateStore,
     FileFilter,
     SearchableRevision,
     SearchableTotals,
@@ -120,8 +119,11 @@ class _State(msgspec.Struct, frozen=True):
     gone: tuple[str, ...] = ()
 
 
-class QdrantSearch(CandidateStore):
-    """The searchable points of one cluster. It connects at the first call."""
+class QdrantSearch:
+    """The searchable points of one cluster. It connects at the first call.
+
+    Thread-safe. All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
+    """
 
     def __init__(self, address: str) -> None:
         """`address`: `https://KEY@host:6333`, or `qdrant://host:6333` without TLS. Raises: InvalidArgument."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,6 @@ from context_engine.team.candidate_store import (
     CANDIDATES_MAX,
     Candidate,
     CandidateQuery,
-    CandidateStore,
     FileFilter,
     SearchableTotals,
 )
@@ -46,6 +46,9 @@ from context_engine.team.remote_store import open_backend
 from context_engine.team.search_publisher import unpack_texts
 from context_engine.team.search_rows import COUNTED_FIELDS, IMPACT_UNIT, LENGTH_TOTALS, join_files
 from context_engine.text import format_count
+
+if TYPE_CHECKING:
+    from context_engine.team.candidate_store import CandidateStore
 
 FIELD_WORTHS: Mapping[str, float] = {"body": 1.0, "path": 1.5, "def": 1.0, "doc": 0.7, "symbol": 8.0}
 """Of a term in each field for the choice of candidates; the impact of a body is at most 4 (BM25 with k1 = 3)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -12,9 +13,12 @@ import numpy as np
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.repo import ReadFile, WorkspaceFile
-from context_engine.team.candidate_store import CandidateStore, SearchableRevision, StoredFile
+from context_engine.team.candidate_store import SearchableRevision, StoredFile
 from context_engine.team.remote_store import Manifest
 from context_engine.team.search_rows import LENGTH_TOTALS, damaged_row, split_files, split_terms
+
+if TYPE_CHECKING:
+    from context_engine.team.candidate_store import CandidateStore
 
 COMPRESSION = 3
 """Of zlib for the texts of chunks: 4 times smaller, at 60 MB a second."""

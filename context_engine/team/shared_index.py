@@ -33,7 +33,6 @@ from context_engine.index import (
 from context_engine.repo import ReadFile
 from context_engine.settings import Settings
 from context_engine.storage import make_private_folder
-from context_engine.team.candidate_store import CandidateStore
 from context_engine.team.remote_store import (
     Manifest,
     SegmentState,
@@ -46,6 +45,7 @@ from context_engine.team.remote_store import (
 from context_engine.team.search_publisher import publish_rows
 
 if TYPE_CHECKING:  # its library is optional
+    from context_engine.team.candidate_store import CandidateStore
     from context_engine.team.postgres_store import PostgresStore
 
 FETCHED = "fetched"

@@ -94,16 +94,16 @@ def view_edit(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     """Return the diff of each file of an edit, as far as its versions are known."""
     files: list[dict[str, Any]] = []
     lines_left = DIFF_LINES_MAX
-    for version in engine.edits.past_versions(_text(arguments, "id")):
-        path, diff = version.path, diff_versions("file", version.before, version.after)
+    for path, versions in engine.edits.past_versions(_text(arguments, "id")).items():
+        diff = diff_versions("file", *versions) if versions else ""
         row: dict[str, Any] = {"path": path, "kind": "modified", "note": "", "hunks": []}
-        if not version.is_known:
+        if versions is None:
             row["note"] = "not shown: another program changed the file since"
         elif diff:
             parsed = replace(parse_diff(diff)[0], old_path=path, new_path=path)
             row = _diff_file(parsed, lines_left) | {"kind": parsed.kind}
             lines_left -= _count_lines(row)
-        elif version.before != version.after:
+        elif versions[0] != versions[1]:
             row["note"] = "not shown: binary, empty or long"
         files.append(row)
     return {"files": files}

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.apply import Editor, PastVersions, find_versions
+from context_engine.edit.apply import Editor, find_versions
 from context_engine.edit.file_edit import delete_file, delta_of, hash_of, replace_whole, write_file
 from context_engine.edit.journal import JournalEntry, Op
 from context_engine.repo.paths import Root
@@ -26,14 +26,14 @@ def test_every_version_on_a_chain_of_edits_is_found_from_the_last_one(versions: 
     entries = [entry(number, old, new) for number, (old, new) in enumerate(itertools.pairwise(versions))]
     for number, one in enumerate(entries):
         others = [other for other in entries if other is not one]
-        (found,) = find_versions(one, others, {"a": versions[-1]})
-        assert found == PastVersions("a", versions[number], versions[number + 1], is_known=True)
+        found = find_versions(one, others, {"a": versions[-1]})
+        assert found == {"a": (versions[number], versions[number + 1])}
 
 
 @given(VERSIONS, st.binary(min_size=31, max_size=40))
 def test_a_file_that_another_program_changed_has_no_known_versions(versions: list[bytes | None], now: bytes) -> None:
     one = entry(1, versions[0], versions[1])
-    assert find_versions(one, [], {"a": now}) == (PastVersions("a", None, None, is_known=False),)
+    assert find_versions(one, [], {"a": now}) == {"a": None}
 
 
 def test_undone_edits_keep_their_direction(tmp_path: Path) -> None:
@@ -45,7 +45,6 @@ def test_undone_edits_keep_their_direction(tmp_path: Path) -> None:
     expected = {first: (None, b"one\n"), second: (b"one\n", b"two\n"), third: (b"two\n", None)}
     for _ in range(3):
         for number, sides in expected.items():
-            ((_, before, after, is_known),) = editor.past_versions(number)
-            assert (before, after, is_known) == (*sides, True)
+            assert editor.past_versions(number) == {"a.txt": sides}
         editor.undo()
     editor.close()

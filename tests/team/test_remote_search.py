@@ -25,10 +25,10 @@ from context_engine.index import SCHEMA_VERSION, StaticEncoder, describe, term_h
 from context_engine.model import Filter, Query
 from context_engine.search.question import Question
 from context_engine.team import search_publisher, shared_index
-from context_engine.team.candidate_store import CandidateQuery, CandidateStore, FileFilter
-from context_engine.team.postgres_search import SEARCH, compose_candidates
+from context_engine.team.candidate_store import CandidateQuery, FileFilter
+from context_engine.team.postgres_search import SEARCH, PostgresSearch, compose_candidates
 from context_engine.team.postgres_session import PostgresSession
-from context_engine.team.qdrant_search import COLLECTION
+from context_engine.team.qdrant_search import COLLECTION, QdrantSearch
 from context_engine.team.qdrant_session import QdrantSession
 from context_engine.team.remote_search import RemoteSearch, list_searchable
 from context_engine.team.remote_store import open_backend
@@ -250,7 +250,7 @@ def candidates_of(text: str) -> CandidateQuery:
     return CandidateQuery(hashes.view("<i8").tolist(), [[1.0] * len(hashes)] * 5)
 
 
-def found_paths(store: CandidateStore, tmp_path: Path, query: CandidateQuery) -> list[str]:
+def found_paths(store: PostgresSearch | QdrantSearch, tmp_path: Path, query: CandidateQuery) -> list[str]:
     from context_engine.team.search_rows import join_files
 
     found = store.find_candidates([f"{SCHEMA_VERSION}/{tmp_path}/app"], query)
