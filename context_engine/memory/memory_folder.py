@@ -67,7 +67,6 @@ class MemoryFolder:
         self._source = f"memory:{scope}"
         self._shown = shown
         self._lock = threading.Lock()
-        self._decoded: dict[bytes, MemoryEntry] = {}
         self._entries: tuple[Mapping[str, IndexPage], tuple[MemoryEntry, ...]] | None = None
 
     def entries(self) -> tuple[MemoryEntry, ...]:
@@ -77,8 +76,6 @@ class MemoryFolder:
         with self._lock:
             if self._entries is None or self._entries[0] is not pages:
                 self._entries = pages, _link_entries(self._entry(name, pages[name]) for name in sorted(pages))
-                payloads = (page.items[0][1] for page in pages.values())
-                self._decoded = {payload: self._decoded[payload] for payload in payloads}
             return self._entries[1]
 
     def display_path(self, name: str) -> str:
@@ -107,8 +104,7 @@ class MemoryFolder:
 
     def _entry(self, name: str, page: IndexPage) -> MemoryEntry:
         number, payload = page.items[0]
-        stored = self._decoded.get(payload) or msgspec.msgpack.decode(payload, type=prepare_type(MemoryEntry))
-        self._decoded[payload] = stored
+        stored = msgspec.msgpack.decode(payload, type=prepare_type(MemoryEntry))
         return replace(stored, name=name, path=self.display_path(name), scope=self.scope, number=number)
 
 

@@ -138,7 +138,8 @@ class MemoryIndex:
         changed = [name for name in sorted(stamps) if name not in known or known[name].stamp != stamps[name]]
         self.put(source, {}, [name for name in known if name not in stamps])
         for first in range(0, len(changed), PAGES_AT_ONCE):
-            check_cancelled(cancel)
+            if cancel is not None and cancel.is_set():
+                raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
             found = [(name, read(name)) for name in changed[first : first + PAGES_AT_ONCE]]
             self.put(source, {name: (stamps[name], items) for name, items in found if items is not None})
         return len(changed)
@@ -273,12 +274,6 @@ class MemoryIndex:
             mark = (db, db.pragma("data_version"), db.total_changes())
             self._matrix = mark, numbers, matrix
         return self._matrix[1:]
-
-
-def check_cancelled(cancel: threading.Event | None) -> None:
-    """Raise Cancelled if nobody waits any more."""
-    if cancel is not None and cancel.is_set():
-        raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
 
 
 def _fetch_rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
