@@ -33,8 +33,8 @@ from context_engine.engine import Engine
 from context_engine.index import StaticEncoder
 from context_engine.model import Query
 from context_engine.settings import Settings
-from context_engine.team.candidate_store import open_candidate_store
 from context_engine.team.remote_search import RemoteSearch
+from context_engine.team.remote_store import open_backend
 from evals.retrieval.metrics import Target, ndcg, ranks
 from evals.retrieval.score import targets_of
 
@@ -164,7 +164,7 @@ def measure(database: Database, folder: Path, root: Path, task: dict[str, Any], 
         engine.index.update()
         snapshot = engine.index.live.snapshot()
         assert snapshot is not None
-        remote = RemoteSearch(open_candidate_store(address), [name], StaticEncoder().query)
+        remote = RemoteSearch(open_backend(address, "Search"), [name], StaticEncoder().query)
         remote.find(Query("warm up"))
         print(f"{name}: {snapshot.living_files:,} files", file=sys.stderr, flush=True)
         for kind, found in measured.items():
@@ -286,7 +286,7 @@ def print_memory(address: str, names: Sequence[str]) -> None:
 
 def ask(address: str, *names: str) -> None:
     """Ask 100 questions about these repositories at once; print time and anonymous memory."""
-    remote = RemoteSearch(open_candidate_store(address), names, StaticEncoder().query)
+    remote = RemoteSearch(open_backend(address, "Search"), names, StaticEncoder().query)
     words = ("session", "parse", "retry", "buffer", "schedule", "encode", "request", "error", "config", "close")
     times = []
     for number in range(100):
@@ -303,7 +303,7 @@ def ask(address: str, *names: str) -> None:
 
 def isolation(address: str, names: Sequence[str], tasks: Sequence[tuple[Path, dict[str, Any]]], count: int) -> int:
     """Ask as tenants that see some repositories, mostly with questions to others; 1 when a hit is of another one."""
-    chance, store, encoder = random.Random(SEED), open_candidate_store(address), StaticEncoder()
+    chance, store, encoder = random.Random(SEED), open_backend(address, "Search"), StaticEncoder()
     texts = [(task["name"], asked["query"]) for _, task in tasks for kind in SETS for asked in task[kind]]
     leaks = hidden = hits = 0
     for _ in range(count):
