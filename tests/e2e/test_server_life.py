@@ -260,7 +260,7 @@ def test_no_process_of_ours_outlives_a_server_that_is_killed(tmp_path: Path) -> 
         wire.shake_hands()
         until(lambda: told(wire, "index_status")["state"] == "ready")
         workers = children_of(wire.process.pid)
-        assert len(workers) == 2
+        assert len(workers) == 3, "two, and one in place of the server"
         wire.process.kill()
         wire.process.wait()
         until(lambda: not any(read_process(worker) for worker in workers))
