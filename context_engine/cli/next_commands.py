@@ -105,11 +105,10 @@ def format_step(step: NextStep) -> str:
 
 
 def capitalize(sentence: str) -> str:
-    """Start a sentence with a capital letter, unless its first word is the name of a command or a tool.
+    """Start a sentence with a capital letter, unless its first word is the name of a command.
 
-    >>> capitalize("use other words"), capitalize("git branch lists them"), capitalize("list_plans shows all")
-    ('Use other words', 'git branch lists them', 'list_plans shows all')
+    >>> capitalize("use other words"), capitalize("git branch lists them")
+    ('Use other words', 'git branch lists them')
     """
-    first = sentence.partition(" ")[0]
-    is_name = first in COMMAND_NAMES or "_" in first
+    is_name = sentence.partition(" ")[0] in COMMAND_NAMES
     return sentence if is_name else sentence[:1].upper() + sentence[1:]

@@ -96,8 +96,7 @@ def read_content(_: Engine, __: Path, values: Values) -> Values:
 
 def find_edited(engine: Engine, folder: Path, values: Values) -> Values:
     """Return the memory to edit with its version. Raises: InvalidArgument if nothing is to be changed."""
-    known = ("content", "title", "category", "tags", "linked_files", "priority", "owner", "expires_at", "still_true")
-    if not any(values[name] for name in known):
+    if not any(value for name, value in values.items() if name not in ("id", "root", "as_json")):
         raise InvalidArgument(
             "no option says what to change",
             suggestion="Pass --content, --title, --tag, ... or --revalidate; `ctx memory show` names its file.",
@@ -150,10 +149,9 @@ def memory_show(
     title, content = row.pop("title"), row.pop("content")
     row["linked_files"] = [link.path for link in entry.memory.linked_files]
     row["file"] = entry.path
-    texts = {name: ", ".join(value) if isinstance(value, list | tuple) else str(value) for name, value in row.items()}
     out = process_screen().out
     out.show((title, "bold"))
-    out.show_rows((name.replace("_", " "), text) for name, text in texts.items())
+    out.show_rows((name.replace("_", " "), tools.format_value(value)) for name, value in row.items())
     out.write("")
     out.show_markdown(content)
 

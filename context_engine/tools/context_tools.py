@@ -45,6 +45,7 @@ from context_engine.tools.reply import (
     Excludes,
     Includes,
     find_shown,
+    join_headline,
     list_shown,
     note_lines,
     pick_fields,
@@ -287,7 +288,7 @@ def _file_row(file: "BundledFile") -> dict[str, Any]:
 
 def render_bundle_markdown(bundle: "Bundle", meta: "ReplyMeta") -> str:
     """Render the bundle as Markdown."""
-    notes, head = note_lines(_notes(bundle)), f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}"
+    notes, head = note_lines(_notes(bundle)), join_headline(_summary(bundle), bundle.engine, bundle.freshness)
     parts = [*notes, head] if bundle.warnings else [head, *notes]
     parts += map(_file_section, bundle.files)
     remembered = []

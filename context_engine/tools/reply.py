@@ -182,13 +182,12 @@ def pick_fields(source: Any, names: str) -> dict[str, Any]:
 
 
 def join_headline(*parts: str) -> str:
-    """Join the parts of a headline that are not empty."""
-    return " · ".join(escape_line(part) for part in parts if part)
+    """Join the parts of a headline that are not empty, and do not say that the index is as it should be.
 
-
-def name_unless_fresh(freshness: str) -> str:
-    """Return what a headline says of the index: nothing if it has the last edits."""
-    return "" if freshness == "fresh" else freshness
+    >>> join_headline("2 places", "hybrid", "fresh"), join_headline("2 places", "lexical", "1 file edited since")
+    ('2 places', '2 places · lexical · 1 file edited since')
+    """
+    return " · ".join(escape_line(part) for part in parts if part not in ("", "hybrid", "fresh"))
 
 
 DEFINING_WORTH = 3.0

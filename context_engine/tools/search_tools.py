@@ -149,7 +149,7 @@ def _format_places(answer: "Answer", rows: Sequence[_Row], more: Sequence[_Row],
     weak = f"weak: {answer.weakness}" if answer.weakness else ""
     head = join_headline("" if rows else "0 places", weak, answer.engine, answer.freshness)
     below = note_lines(_drop_fields(notes, "weak"))
-    return "\n".join([head, *map(_format_row, (*places, *filter(_is_named, rows))), *below])
+    return "\n".join([*filter(None, [head]), *map(_format_row, (*places, *filter(_is_named, rows))), *below])
 
 
 def _join_files(rows: Sequence[_Row], more: Sequence[_Row]) -> list[tuple[_Row, list[_Row]]]:
@@ -217,7 +217,7 @@ def semantic_search(
     chars_max = engine.settings.result_chars_max - NOTE_CHARS
     shown = keep_fitting(sections, chars_max, ": lower `top_k` or set `include_paths`", noun="file")
     head = join_headline(answer.engine, answer.freshness)
-    return Reply("\n\n".join([head, *note_lines(_explain_silence(answer, chosen)), *shown]))
+    return Reply("\n\n".join([*filter(None, [head]), *note_lines(_explain_silence(answer, chosen)), *shown]))
 
 
 @tool(touches="nothing", instead="grep_codebase")

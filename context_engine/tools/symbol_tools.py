@@ -15,7 +15,6 @@ from context_engine.tools.reply import (
     count_fitting,
     count_rest,
     join_headline,
-    name_unless_fresh,
     pick_fields,
 )
 from context_engine.tools.tool import Call, Reply, tool
@@ -106,7 +105,7 @@ def _list_definitions(found: "Found") -> Listing:
         more = found.total - len(found.definitions)
         notes["next"] = f"{more:,} more: raise `limit`, or narrow with `path`"
     return Listing(
-        head=join_headline(format_count(found.total, "definition"), name_unless_fresh(found.freshness)),
+        head=join_headline(format_count(found.total, "definition"), found.freshness),
         fields={"total": found.total, "freshness": found.freshness},
         name="definitions",
         lines=map(_definition_text, found.definitions),
@@ -139,7 +138,7 @@ def _list_steps(traced: "Trace", *, with_possible: bool) -> Listing:
         head=join_headline(
             "the first " * traced.truncated + format_count(len(traced.edges), noun),
             f"{direct} direct" if direct < len(traced.edges) else "",
-            name_unless_fresh(traced.freshness),
+            traced.freshness,
         ),
         fields={"freshness": traced.freshness} | ({"truncated": True} if traced.truncated else {}),
         name="steps",
@@ -211,7 +210,7 @@ def format_outline(outline: "FileOutline", chars_max: int) -> str:
     ]
     count = count_fitting(rows, chars_max=chars_max - NOTE_CHARS)
     left = outline.symbols[count:]
-    lines = [join_headline(outline.path, size, outline.language, number), *rows[:count]]
+    lines = [f"{escape_line(outline.path)} · {join_headline(size, outline.language, number)}", *rows[:count]]
     lines += count_rest(len(left), f" from line {left[0][1].span.first}" if left else "", "symbol")
     return "\n".join([*lines, *(f"problem at line {line}: {message}" for line, message in outline.problems[:3])])
 

@@ -109,7 +109,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, dict):
         shown = ((name, item) for name, item in value.items() if item not in (None, ""))
         return ", ".join(f"{name} {format_value(item)}" for name, item in shown)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(map(format_value, value))
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -56,7 +56,7 @@ def test_no_reply_is_over_the_limit_and_the_rest_is_announced(name: str) -> None
     limit = {"limit": 50} if name == "cortex_search" else {"top_k": 50}
     reply = text(engine, name, query="word", **limit)
     assert len(reply) <= 5_000
-    assert any(rest in reply for rest in ("did not fit", "more files: lower top_k"))
+    assert any(rest in reply for rest in ("did not fit", "more files: lower `top_k`"))
     assert "part_0.py" in reply
 
 
@@ -118,7 +118,7 @@ def test_an_excerpt_is_a_run_of_whole_lines_within_its_limits(lines: list[str], 
 def test_semantic_search_is_markdown_grouped_by_file() -> None:
     engine = StandIn(hits=(hit("a.py", first=50), hit("b.py", score=3.0), hit("a.py", first=1, score=2.0)))
     reply = text(engine, "semantic_search", query="log in")
-    assert reply.startswith("lexical · fresh\n\n## a.py\n### 1-3 login (score 2.0)\n```python\ndef login")
+    assert reply.startswith("lexical\n\n## a.py\n### 1-3 login (score 2.0)\n```python\ndef login")
     assert reply.index("### 50-52") < reply.index("## b.py")
 
 
@@ -132,7 +132,7 @@ def test_a_weak_answer_says_so_first_and_has_code_only_for_who_asks() -> None:
     hits = tuple(hit(f"{name}.py", first=first) for name in "abcde" for first in (1, 50))
     engine = StandIn(hits=hits, weakness="probably nothing here")
     first, *places, last = text(engine, "search_code", query="log in").split("\n")
-    assert first == "weak: probably nothing here · lexical · fresh"
+    assert first == "weak: probably nothing here · lexical"
     assert [place.partition(":")[0] for place in places] == ["a.py", "b.py", "c.py"]
     assert last.startswith("next: ")
     asked = text(engine, "search_code", query="log in", token_budget=900)
