@@ -75,10 +75,7 @@ class Settings:
     cache_folder: Path | None = setting(None, "Where indexes are kept; empty: the user's cache folder of this system.")
     index_bytes_max: int = setting(1_000_000, "Larger files are listed as skipped, not indexed.", least=1_000)
     workers: int = setting(
-        -1,
-        "Processes that help indexing, and one in place of a server: 0 none, -1 as fit the cores.",
-        least=-1,
-        most=256,
+        -1, "Processes that help indexing (a server has one more): 0 none, -1 as fit the cores.", least=-1, most=256
     )
     watch: bool = setting(True, "Follow edits while `ctx serve` runs.")
     quiet_ms: int = setting(500, "How long no file must change before edits are indexed.", least=0, most=60_000)
