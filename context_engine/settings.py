@@ -36,8 +36,18 @@ from context_engine.storage import (
 from context_engine.text import ParseError, read_yaml, suggest_nearest
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
-EDITORS = ("vscode", "vscode-insiders", "vscodium", "cursor", "windsurf", "zed", "none")
-"""Each but the last is the scheme of addresses of the form `vscode://file/PATH:LINE`."""
+TOOLBOX_NAMES = {"webstorm": "web-storm", "phpstorm": "php-storm", "rider": "rd"}
+EDITORS: Mapping[str, str] = {
+    **{name: name + "://file{path}:{line}" for name in "vscode vscode-insiders vscodium cursor windsurf zed".split()},
+    **{
+        name: "jetbrains://" + TOOLBOX_NAMES.get(name, name) + "/navigate/reference?project={project}&path={file}:{row}"
+        for name in "idea pycharm webstorm phpstorm goland clion rubymine rider".split()
+    },
+    "macvim": "mvim://open?url={url}&line={line}",
+    "none": "",
+}
+"""Editor -> the address that opens a file in it, as its makers state it, with percent-encoded parts. JetBrains Toolbox
+takes a path in the project and counts lines (`row`) from 0; MacVim takes a whole `file` address, encoded once more."""
 PLACES = ("cache_folder", "data_folder")
 """Settings that are paths."""
 CONFIG_BYTES_MAX = 100_000
@@ -102,7 +112,7 @@ class Settings:
     call_texts: bool = setting(
         True, "Keep the texts of the last 200 calls for `ctx ui`, there as well, secrets masked."
     )
-    editor: str = setting("vscode", "The editor in which `ctx ui` opens files.", choices=EDITORS)
+    editor: str = setting("vscode", "The editor in which `ctx ui` opens files.", choices=tuple(EDITORS))
     rate_limits_per_minute: str = setting(
         "", "Limits beside and over the built-in ones, as `read_file=300, grep_codebase=0`; 0 lifts one."
     )

@@ -239,6 +239,9 @@ def serve_sample(folder: Path) -> Generator[str]:
 
 def prepare_work(root: Path) -> None:
     """Index the repository, and leave plans, memories and edits in it, through the tools that agents call."""
+    from context_engine.engine import Engine
+    from context_engine.plans import PlanQuery
+
     calls: tuple[tuple[str, dict[str, Any]], ...] = (
         ("index_workspace", {}),
         ("create_plan", {"task": "Show the duration of each tool call in ctx status"}),
@@ -258,12 +261,13 @@ def prepare_work(root: Path) -> None:
         ]}),
         ("write_file", {"path": "context_engine/team/retry_policy.py", "content": RETRIES}),
     )  # fmt: skip
-    replies = call_tools(root, calls, client="claude-code")
-    plan = json.loads(replies[1])
+    call_tools(root, calls, client="claude-code")
+    with Engine.open(root) as engine:
+        plan = engine.plans.repository.list_page(PlanQuery(sort_by="created_at", sort_order="asc")).rows[0]
     further = (
-        ("refine_plan", {"plan_id": plan["plan_id"], "feedback": f"remove step {len(plan['steps'])}"}),
-        ("request_approval", {"plan_id": plan["plan_id"]}),
-        ("start_step", {"plan_id": plan["plan_id"], "step_number": 1}),
+        ("refine_plan", {"plan_id": plan.id, "feedback": f"remove step {plan.step_count}"}),
+        ("request_approval", {"plan_id": plan.id}),
+        ("start_step", {"plan_id": plan.id, "step_number": 1}),
         (
             "reactive_review_pr",
             {"commit_hash": "HEAD", "base_ref": "HEAD~2", "title": "The last two commits", "wait_s": 55},

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from context_engine.server.dispatcher import ToolDispatcher, parse_call, single_engine
     from context_engine.server.gain_store import (
         GainStore,
+        cancel_call,
         delete_counts,
         gain_file,
         read_call_texts,
-        read_calls,
+        read_events,
         read_sessions,
     )
     from context_engine.server.page_server import PageResponse, PageServer

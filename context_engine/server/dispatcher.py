@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -199,6 +200,10 @@ class ToolDispatcher:
                 resolved = parse_call(name, arguments)
                 outcome = CallResult(self._run(resolved, call))
             except ContextEngineError as error:
+                if isinstance(error, Cancelled) and call.cancel in self.gain.canceled:
+                    error = Cancelled(
+                        "a person canceled this call in `ctx ui`", suggestion="Ask before you call it again."
+                    )
                 outcome = _error_result(error, resolved.tool if resolved else None)
             except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and report it
                 metric = _metric_name(resolved, name)
@@ -217,6 +222,13 @@ class ToolDispatcher:
                 outcome = outcome._replace(reply=Reply(tools.format_reply(outcome.reply.text), is_error=True))
             self._record_call(outcome, resolved, metric, (self.clock() - started) * 1_000, arguments, call)
             return outcome
+
+    def show_running(self, name: str, arguments: Any, call: Call, state: str) -> None:
+        """Show `ctx ui` a call that is running in some state, or that has ended; a person may cancel it there."""
+        with suppress(ContextEngineError):
+            resolved = parse_call(name, arguments)
+            project, given = resolved.project, resolved.arguments
+            self.gain.show_running(call, resolved.tool.name, state, project=project, arguments=given)
 
     def engine(self, project: str = "") -> Engine:
         """Return the open Engine of a project. Raises: the reason why it is not open."""

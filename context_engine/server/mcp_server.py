@@ -213,7 +213,8 @@ async def call_tool(
     structured = dispatcher.selection.structured and context.protocol_version >= STRUCTURED_SINCE
     try:
         ask = create_asker(context, params, dispatcher.redact)
-        outcome = await threads.run(context, work, ask=ask, reader="documents" if has_view else "")
+        show = partial(dispatcher.show_running, name, params.arguments)
+        outcome = await threads.run(context, work, ask=ask, reader="documents" if has_view else "", show=show)
         return tool_result(outcome, structured=structured)
     except ClientInputRequired as question:
         return question.required

@@ -90,8 +90,8 @@ class PageServer(ABC):
         """
 
     @abstractmethod
-    def read_events(self, since: int) -> list[dict[str, Any]]:
-        """Return the events after the one with the `id` since, the oldest first; runs in a thread."""
+    def read_events(self, seen: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the events that a page has not seen, the oldest first, and note them in `seen`; runs in a thread."""
 
     @property
     def origin(self) -> str:
@@ -187,12 +187,12 @@ class PageServer(ABC):
 
     async def _stream_events(self) -> AsyncGenerator[str]:
         """Yield events as they come, until the page closes the stream or the server ends."""
-        since, silent_s = 0, KEEP_ALIVE_EVERY_S
+        seen: dict[str, Any] = {}
+        silent_s = KEEP_ALIVE_EVERY_S
         while not (self._server and self._server.should_exit):
-            events = await asyncio.to_thread(self.read_events, since)
+            events = await asyncio.to_thread(self.read_events, seen)
             silent_s = 0.0 if events else silent_s + EVENTS_EVERY_S
             for event in events:
-                since = event["id"]
                 yield f"data: {json.dumps(event)}\n\n"
             if silent_s >= KEEP_ALIVE_EVERY_S:
                 silent_s = 0.0

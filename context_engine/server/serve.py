@@ -162,7 +162,7 @@ def open_projects(
     that of the dispatcher.
     """
     from context_engine.errors import ContextEngineError
-    from context_engine.server.dispatcher import ToolDispatcher
+    from context_engine.server import GainStore, ToolDispatcher
     from context_engine.server.projects import Projects, initial_folders
     from context_engine.server.server_log import create_log, write_to_stderr
     from context_engine.settings import Settings
@@ -173,7 +173,8 @@ def open_projects(
         settings = Settings.load(named[0] if named else here, env)
     except ContextEngineError:
         settings = Settings()  # opening the workspace raises the same error, and each call reports it
-    log = create_log(settings.log_level, write_log or write_to_stderr)
+    gain = GainStore(enabled=not isolated)
+    log = create_log(settings.log_level, write_log or write_to_stderr, keep=partial(gain.keep_line, settings))
     names = dict(options.given_names)
     chunks = remote = None
     if options.chunks_dir:
@@ -191,6 +192,7 @@ def open_projects(
         log=log,
         chunks=chunks.wait if chunks else None,
         project_names=lambda: projects.names,
+        gain=gain,
         remote=remote,
         shown=shown,
     )

@@ -27,7 +27,7 @@ FAILURE_LEVELS = ("warning", "error")
 """The levels of `log_level` that write only the lines of calls that failed or took too long."""
 
 
-def discard_line(line: dict[str, Any]) -> None:
+def discard_line(line: object) -> None:
     """Discard a log line: at the terminal the reply contains everything."""
 
 
@@ -37,8 +37,10 @@ def write_to_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
-def create_log(level: str, write: Callable[[str], object] = write_to_stderr) -> Log:
-    """Return the log of a `log_level`; `write` gets each line of JSON, in one piece."""
+def create_log(
+    level: str, write: Callable[[str], object] = write_to_stderr, *, keep: Callable[[str], object] = discard_line
+) -> Log:
+    """Return the log of a `log_level`; `write` gets each line of JSON, in one piece; `keep` all but those of calls."""
     if level == "off":
         return discard_line
     fails_only = level in FAILURE_LEVELS
@@ -46,7 +48,10 @@ def create_log(level: str, write: Callable[[str], object] = write_to_stderr) -> 
     def log(line: dict[str, Any]) -> None:
         if not fails_only or not line.get("ok") or line.get("slow"):
             stamped = {"at": format_timestamp(time.time()), **line}
-            write(escape_controls(json.dumps(stamped, ensure_ascii=False)) + "\n")
+            text = escape_controls(json.dumps(stamped, ensure_ascii=False))
+            write(text + "\n")
+            if line.get("event") != "call":
+                keep(text)
 
     return log
 

@@ -31,6 +31,9 @@ EVERY_S = 0.25
 ALIVE_EVERY_S = 1.0
 """A call without progress of its own reports the seconds it took so far, this often."""
 
+QUEUED, RUNNING = "queued", "running"
+"""The states of a call that reports nothing."""
+
 Result = TypeVar("Result")
 
 
@@ -49,8 +52,11 @@ class WorkerThreads:
         *,
         ask: Ask = no_answer,
         reader: Reader = "",
+        show: Callable[[Call, str], None] = lambda *_: None,
     ) -> Result:
         """Return the result of `work`. Its call is canceled with the request, and its progress goes to the client.
+
+        `show` gets the state of a call that takes long again and again, and none at its end.
 
         Raises: the errors of `work`, and ClientInputRequired.
         """
@@ -67,14 +73,17 @@ class WorkerThreads:
             reader=reader,
         )
 
+        has_begun = threading.Event()
+
         def run_tracked() -> Result:
+            has_begun.set()
             with self._running.track(call.cancel):
                 return work(call)
 
         failure: Exception | ClientInputRequired | None = None
         try:
             async with anyio.create_task_group() as side:
-                side.start_soon(_send_progress, context, newest)
+                side.start_soon(_send_progress, context, newest, lambda state: show(call, state), has_begun)
                 try:
                     run = partial(anyio.to_thread.run_sync, abandon_on_cancel=True, limiter=self._limiter)
                     result = await run(run_tracked)
@@ -150,10 +159,18 @@ class ProgressTicker:
         return ProgressNotification(self._before + step.done, self._before + step.total, message)
 
 
-async def _send_progress(context: ServerRequestContext[Any], newest: list[Progress]) -> None:
+async def _send_progress(
+    context: ServerRequestContext[Any], newest: list[Progress], show: Callable[[str], None], has_begun: threading.Event
+) -> None:
     """Send progress notifications until canceled."""
-    ticker = ProgressTicker(time.monotonic())
-    while True:
-        await anyio.sleep(EVERY_S)
-        if notification := ticker.tick(time.monotonic(), newest[0] if newest else None):
-            await context.session.report_progress(*notification)
+    ticker, said = ProgressTicker(time.monotonic()), RUNNING
+    await anyio.sleep(EVERY_S)
+    try:
+        while True:
+            if notification := ticker.tick(time.monotonic(), newest[0] if newest else None):
+                said = notification.message
+                await context.session.report_progress(*notification)
+            await anyio.to_thread.run_sync(show, said if has_begun.is_set() else QUEUED)
+            await anyio.sleep(EVERY_S)
+    finally:
+        show("")

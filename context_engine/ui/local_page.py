@@ -10,9 +10,11 @@ checked, limited and masked in the same way. The calls of the page itself are no
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +29,12 @@ from context_engine.server import (
     ToolDispatcher,
     ToolSelection,
     gain_file,
-    read_calls,
+    read_events,
 )
-from context_engine.settings import Settings
+from context_engine.settings import EDITORS, Settings
 from context_engine.storage import workspace_id
 from context_engine.text import compact_json
-from context_engine.tools import Call
+from context_engine.tools import Call, find
 from context_engine.ui import page_views
 
 if TYPE_CHECKING:
@@ -53,6 +55,14 @@ READ_TOOLS: Mapping[str, tuple[str, Arguments]] = {
     "memories": ("list_memories", {"full": True, "status": "all", "limit": 200}),
 }
 WRITE_TOOLS = ("add_memory", "update_memory", "delete_memory", "undo_edit", "pause_review", "resume_review")
+HELP = {
+    **dict.fromkeys(("list_plans", "load_plan", "view_progress"), "Open Plans"),
+    "undo_edit": "Open Edits",
+    "list_memories": "Open Memories",
+    "index_workspace": "Run `ctx index`",
+}
+"""The place of the page, or the command, in the place of a tool that an error names."""
+LABELS = {"modifications": "what to change"}
 READ_VIEWS: Mapping[str, View] = {
     "call": page_views.view_call,
     "health": page_views.view_health,
@@ -99,9 +109,9 @@ class LocalPage(PageServer):
         with suppress(ContextEngineError):  # reported when the page asks
             self._projects.engine(self._projects.names[0]).index.is_available()
 
-    def read_events(self, since: int) -> list[dict[str, Any]]:
-        """Return the calls of all clients after one of them."""
-        return read_calls(gain_file(self._settings), since)
+    def read_events(self, seen: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the calls of all clients, and lines of logs, that are new to a page, and what is running."""
+        return read_events(gain_file(self._settings), seen)
 
     def answer(self, path: str, arguments: Arguments, *, is_write: bool) -> PageResponse:
         """Answer a request that the server has checked."""
@@ -122,7 +132,7 @@ class LocalPage(PageServer):
         except KeyError:
             pass  # there is no such view
         except ContextEngineError as error:
-            text = compact_json({"error": error.as_dict()})
+            text = compact_json({"error": _describe_for_person(error, READ_TOOLS.get(name, (name,))[0])})
             return PageResponse(self._dispatcher.redact(text).encode(), status=409)
         return _MISSING
 
@@ -137,13 +147,11 @@ class LocalPage(PageServer):
         return self._dispatcher.redact(compact_json(view(self._projects.engine(project), arguments)))
 
     def _write(self, name: str, project: str, arguments: Arguments) -> str:
-        if name == "decide":
-            engine = self._projects.engine(project)
-            row = page_views.decide_plan(engine, arguments, is_person=self._is_person)
-            return self._dispatcher.redact(compact_json(row))
-        if name not in WRITE_TOOLS:
-            raise KeyError(name)
-        return self._call_tool(name, project, arguments)
+        if name in WRITE_TOOLS:
+            return self._call_tool(name, project, arguments)
+        decide = partial(page_views.decide_plan, is_person=self._is_person)
+        view = {"decide": decide, "cancel": page_views.request_cancel}[name]
+        return self._dispatcher.redact(compact_json(view(self._projects.engine(project), arguments)))
 
     def _call_tool(self, tool: str, project: str, arguments: Arguments) -> str:
         """Return the reply of a tool as JSON. Raises: the error of the tool."""
@@ -159,7 +167,21 @@ class LocalPage(PageServer):
             for name, path in self._projects.paths_by_name.items()
         ]
         state = {"version": __version__, "write": self._may_write, "recording": self._settings.gain}
-        return {**state, "projects": projects, "editor": self._settings.editor}
+        return {**state, "projects": projects, "editor": EDITORS[self._settings.editor]}
+
+
+def _describe_for_person(error: ContextEngineError, tool: str) -> dict[str, Any]:
+    """Return an error in the words of the page, which has no names of tools or of their arguments."""
+    names = {str(error.details.get("argument") or "argument")}
+    with suppress(ContextEngineError):  # another view is not a tool
+        names |= {parameter.name for parameter in find(tool).parameters if "_" in parameter.name}
+    suggestion = error.format_suggestion(lambda step: f"{HELP[step.tool]} {step.purpose}." if step.tool in HELP else "")
+
+    def reword(found: re.Match[str]) -> str:
+        return LABELS.get(found[0], found[0].replace("_", " ")) if found[0] in names else found[0]
+
+    texts = {"message": error.message, "suggestion": suggestion}
+    return error.as_dict() | {key: re.sub(r"\w+", reword, text) for key, text in texts.items()}
 
 
 _MISSING = PageResponse(compact_json({"error": {"message": "The page has no such address."}}).encode(), status=404)

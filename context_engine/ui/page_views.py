@@ -10,14 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from context_engine.edit import diff_versions
-from context_engine.errors import CallError, Conflict, InvalidArgument
+from context_engine.errors import CallError, Conflict, InvalidArgument, PreconditionFailed
 from context_engine.plans import AGENT, DECISIONS, PERSON
 from context_engine.repo import DiffRequest, is_sensitive
 from context_engine.review import ReviewOptions, review_to_json
 from context_engine.secrets import redact_file
-from context_engine.server import gain_file, read_call_texts
-from context_engine.settings import Settings, list_settings, user_file
-from context_engine.text import parse_diff
+from context_engine.server import cancel_call, gain_file, read_call_texts
+from context_engine.settings import EDITORS, Settings, list_settings, user_file
+from context_engine.storage import workspace_id
+from context_engine.text import format_count, format_size, parse_diff
 from context_engine.tools import Call, find, parse_json_text
 
 if TYPE_CHECKING:
@@ -37,6 +38,27 @@ DIRECTIONS = ("callers", "callees", "impact")
 DIFF_LINES_MAX = 5_000
 """Of a review; the findings name their lines all the same."""
 EVIDENCE_CHARS_MAX = 160
+LEADERS = {
+    "embedding_": "embedder",
+    "store_": "store_url",
+    "assist_": "assist_address",
+    "call_": "gain",
+    "quiet_": "watch",
+}
+"""The beginnings of settings that change nothing while another one is off."""
+OFF = ("", "false", "none", "off")
+WHEN_OFF = {
+    "access_scoring": "off: each file counts alike",
+    "assist_address": "off: no model is asked",
+    "editor": "off: no path is a link",
+    "embedder": "off: no vectors are made",
+    "gain": "off: no calls are counted, and none is shown here",
+    "rate_limits_per_minute": "only the built-in limits hold",
+    "review_programs": "off: no analyzer may run code of the project",
+    "store_url": "off: the index stays on this machine",
+    "verify_commands": "off: no command verifies a step",
+    "watch": "off: files are looked at before each answer",
+}
 
 
 def view_health(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
@@ -76,6 +98,13 @@ def view_graph(engine: Engine, arguments: Arguments) -> dict[str, Any]:
 def view_call(engine: Engine, arguments: Arguments) -> dict[str, Any]:
     """Return the whole question and reply of a call."""
     return read_call_texts(gain_file(engine.settings), _number(arguments, "id", 1, 2**53))
+
+
+def request_cancel(engine: Engine, arguments: Arguments) -> dict[str, Any]:
+    """Let the server of a running call of this workspace cancel it, as its client can. Raises: CallError."""
+    if not cancel_call(gain_file(engine.settings), workspace_id(engine.root), _text(arguments, "id")):
+        raise PreconditionFailed("the call has ended before")
+    return {"ok": True}
 
 
 # -- edits and reviews ------------------------------------------------------------------------------------------------
@@ -220,19 +249,43 @@ def decide_plan(engine: Engine, arguments: Arguments, *, is_person: bool) -> dic
 
 
 def view_settings(engine: Engine, _arguments: Arguments) -> dict[str, Any]:
-    """Return every setting with its value, its meaning, and where the value comes from."""
-    sources = Settings.find_sources(engine.root)
+    """Return every setting with its value, its meaning, where the value comes from, and what it changes here."""
+    sources, effects = Settings.find_sources(engine.root), _describe_effects(engine)
     rows = [
         {
             "name": name,
             "value": _as_text(getattr(engine.settings, name)),
             "default": _as_text(default),
             "source": sources.get(name, "default"),
+            "effect": effects.get(name, ""),
             **_pick(known, "meaning", "repository"),
         }
         for name, (default, known) in list_settings().items()
     ]
     return {"settings": rows, "user_file": str(user_file()), "notes": _list_notes(engine)}
+
+
+def _describe_effects(engine: Engine) -> dict[str, str]:
+    """Return what settings change in this workspace, by name, as far as that can be counted or is nothing at all."""
+    settings, status = engine.settings, engine.status()
+    made, chunks = status.embeddings.chunks
+    effects = {
+        "cache_folder": f"{format_size(status.disk_bytes)} of this workspace in {engine.cache_folder}",
+        "data_folder": f"in {gain_file(settings).parent}",
+        "index_bytes_max": f"leaves out {format_count(status.skipped.get('too_large', 0), 'file')}",
+        "access_scoring": f"files that count a little more: {len(engine.usage.ranking_scores()):,}",
+        "editor": f"a path opens {EDITORS[settings.editor]}",
+        "embedder": f"{made or status.chunks:,} of {chunks or status.chunks:,} chunks have vectors",
+    }
+    if status.embeddings.static not in ("ready", "off"):
+        effects["embedder"] = status.embeddings.static
+    for name in list_settings():
+        leader = next((leader for start, leader in LEADERS.items() if name.startswith(start)), name)
+        if name != leader and _as_text(getattr(settings, leader)) in (*OFF, "static"):
+            effects[name] = f"not used: {leader} is {_as_text(getattr(settings, leader)) or 'empty'}"
+        elif name in WHEN_OFF and _as_text(getattr(settings, name)) in OFF:
+            effects[name] = WHEN_OFF[name]
+    return effects
 
 
 def _list_notes(engine: Engine) -> list[dict[str, str]]:

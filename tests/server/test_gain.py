@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,14 @@ from context_engine.server.gain_store import (
     FILE_NAME,
     SESSIONS_MAX,
     GainStore,
+    cancel_call,
     delete_counts,
     read_call_texts,
-    read_calls,
+    read_events,
     read_sessions,
 )
 from context_engine.server.profiles import ToolSelection
+from context_engine.server.server_log import create_log
 from context_engine.tools import Call, Reply
 from tests.e2e.conftest import FILES
 from tests.e2e.wire import Wire
@@ -102,7 +106,7 @@ def test_neither_code_nor_a_question_nor_a_path_is_stored_without_the_setting(tm
     assert stored_after_a_call(call_texts=False) == []
     assert stored_after_a_call() == list(words)
     file = tmp_path / "data" / FILE_NAME
-    assert [bool(call["got"]) for call in read_calls(file, 0)] == [False, True]
+    assert [bool(call["got"]) for call in read_events(file, {})] == [False, True]
     stored_after_a_call(call_texts=False)
     assert not any(read_call_texts(file, number)["got"] for number in (1, 2, 3)), "switched off, the others go as well"
 
@@ -111,7 +115,69 @@ def test_the_newest_calls_are_kept_with_their_texts(engine: Engine, file: Path) 
     door = dispatcher(engine)
     for number in range(CALLS_MAX + 3):
         door.call("find_symbol", {"name": f"name_{number}"}, AGENT)
-    assert [call["asked"] for call in read_calls(file, 0)] == [f"name_{number}" for number in range(3, CALLS_MAX + 3)]
+    assert [call["asked"] for call in read_events(file, {})] == [f"name_{number}" for number in range(3, CALLS_MAX + 3)]
+
+
+# -- what is running, and the logs --
+
+
+def running(file: Path) -> list[dict[str, Any]]:
+    """Return the running calls that a page shows when it is opened."""
+    return next((event["running"] for event in read_events(file, {}) if "running" in event), [])
+
+
+def test_a_call_is_running_until_it_ends_or_its_server_is_silent(engine: Engine, file: Path) -> None:
+    store, one, other = GainStore(), Call(session="a", client="some-agent"), Call(session="b")
+    store.note_engine("", engine)
+    store.show_running(one, "grep", "queued", arguments={"pattern": "token=ghp_abcdefghijklmnopqrstuvwxyz0123456789AB"})
+    store.show_running(one, "grep", "running")
+    store.show_running(other, "index_workspace", "indexing: 1 of 9 files")
+    shown = running(file)
+    assert [(row["client"], row["tool"], row["state"]) for row in shown] == [
+        ("some-agent", "grep", "running"),
+        ("", "index_workspace", "indexing: 1 of 9 files"),
+    ]
+    assert shown[0]["asked"].startswith("token=")
+    assert "abcdefghijklmnopqrstuvwxyz" not in shown[0]["asked"], "secrets are masked"
+    store.show_running(one, "grep", "")
+    assert [row["tool"] for row in running(file)] == ["index_workspace"]
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE running SET seen = seen - 10")
+    assert running(file) == []
+    assert not read_sessions(file), "a call that runs is not counted yet"
+
+
+def test_a_person_cancels_a_running_call_of_the_workspace_alone(engine: Engine, file: Path) -> None:
+    store, one, other = GainStore(), Call(session="a"), Call(session="b")
+    store.note_engine("", engine)
+    for call in (one, other):
+        store.show_running(call, "grep", "running")
+    (row, _) = running(file)
+    assert not cancel_call(file, "another-workspace", row["id"])
+    assert not cancel_call(file, row["workspace"], "unknown")
+    assert cancel_call(file, row["workspace"], row["id"])
+    for call in (one, other):
+        store.show_running(call, "grep", "running")
+    assert (one.cancel.is_set(), other.cancel.is_set()) == (True, False)
+    assert [*store.canceled] == [one.cancel]
+
+
+def test_the_log_of_a_server_is_kept_without_calls_and_secrets(engine: Engine, file: Path) -> None:
+    store = GainStore()
+    log = create_log("info", lambda _: None, keep=partial(store.keep_line, engine.settings))
+    log({"event": "call", "ok": True, "tool": "read"})
+    for number in range(CALLS_MAX + 3):
+        log({"event": "library", "ok": False, "says": f"{number} token=ghp_abcdefghijklmnopqrstuvwxyz0123456789AB"})
+    seen: dict[str, Any] = {}
+    lines = [json.loads(event["line"]) for event in read_events(file, seen)]
+    assert [line["says"].split()[0] for line in lines] == [f"{number}" for number in range(3, CALLS_MAX + 3)]
+    assert "abcdefghijklmnopqrstuvwxyz" not in str(lines)
+    assert read_events(file, seen) == []
+    delete_counts(file)
+    log({"event": "bug"})
+    assert [json.loads(event["line"])["event"] for event in read_events(file, seen)] == ["bug"]
+    GainStore().keep_line(replace(engine.settings, gain=False), '{"event": "bug"}')
+    assert len([*sqlite3.connect(file).execute("SELECT line FROM log")]) == 1
 
 
 def test_the_oldest_sessions_go_so_the_file_stays_small(engine: Engine, file: Path) -> None:

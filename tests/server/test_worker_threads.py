@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,11 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client
 
+from context_engine.errors import Cancelled
 from context_engine.model import Progress
-from context_engine.server import mcp_server
+from context_engine.server import cancel_call, gain_file, mcp_server, read_events
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.worker_threads import AT_ONCE, ProgressTicker
+from tests.support.engines import indexed
 from tests.support.tools_stand_in import StandIn
+from tests.support.trees import tree
 
 
 class Holding(StandIn):
@@ -60,6 +64,43 @@ def test_a_call_that_is_cancelled_while_it_waits_for_a_thread_is_never_run() -> 
     finally:
         engine.let_go.set()
     assert [query.text for query in engine.queries] == ["hold"] * AT_ONCE + ["waited", "after"]
+
+
+def test_a_call_that_a_person_cancels_on_the_page_says_so_and_one_that_waits_is_shown_as_queued(tmp_path: Path) -> None:
+    def wait(*_: Any, cancel: threading.Event, **__: Any) -> Any:
+        assert cancel.wait(20)
+        raise Cancelled("the search was canceled")
+
+    with indexed(tree(tmp_path / "till", {"a.py": "A = 1\n"}), data_folder=tmp_path / "data") as engine:
+        engine.text_search.scan = wait
+        file, seen = gain_file(engine.settings), dict[str, Any]()
+
+        def running() -> list[Any]:
+            rows: list[Any] = []
+            while len(rows) < AT_ONCE + 1:
+                rows = next((event["running"] for event in read_events(file, seen) if "running" in event), rows)
+            return rows
+
+        async def body() -> list[Any]:
+            replies: list[Any] = []
+            async with Client(mcp_server.build_server(ToolDispatcher(lambda _: engine))) as client:
+
+                async def ask() -> None:
+                    replies.append(await client.call_tool("search_text", {"query": "A = 1"}))
+
+                async with anyio.create_task_group() as side:
+                    for _ in range(AT_ONCE + 1):
+                        side.start_soon(ask)
+                    rows = await anyio.to_thread.run_sync(running)
+                    assert sorted(row["state"] == "queued" for row in rows) == [*[False] * AT_ONCE, True]
+                    for row in sorted(rows, key=lambda row: row["state"] != "queued"):
+                        assert cancel_call(file, row["workspace"], row["id"])
+            return replies
+
+        replies = anyio.run(body)
+        assert [reply.is_error for reply in replies] == [True] * (AT_ONCE + 1)
+        assert all("a person canceled this call" in reply.content[0].text for reply in replies)
+        assert not any("running" in event and event["running"] for event in read_events(file, seen))
 
 
 # -- progress ---------------------------------------------------------------------------------------------------------

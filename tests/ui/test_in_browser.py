@@ -6,11 +6,12 @@ import json
 import os
 import re
 import subprocess
+import threading
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -18,7 +19,9 @@ from context_engine.engine import Engine
 from context_engine.memory import MemoryDraft
 from context_engine.review import ReviewRequest
 from context_engine.server import ToolDispatcher, single_engine
+from context_engine.server.gain_store import GainStore
 from context_engine.server.resources import APP_VIEWS, render_view
+from context_engine.settings import EDITORS
 from context_engine.tools import Call
 from tests.support.trees import tree
 from tests.ui.conftest import WAIT_S, XSS, Browser, serve
@@ -42,7 +45,6 @@ VIEWS = (
 )
 TITLES = ("Activity", "Search", "Graph", "Plans", "Reviews", "Memories", "Edits", "Index", "Settings")
 SHAPES = {"light": ("light", 1280, 860), "dark": ("dark", 1280, 860), "narrow": ("light", 390, 844)}
-REFUSED = json.dumps({"error": {"message": "modifications is empty", "details": {"argument": "modifications"}}})
 BIG_NODES = 10_000
 SYMBOLS, SYMBOLS_A_FILE = int(os.environ.get("CTX_TEST_UI_SYMBOLS", "0")), 100
 LARGE_S = 3.0
@@ -210,6 +212,45 @@ def test_a_call_of_an_agent_appears_within_a_second(chromium: Any, read_only: Br
     watched.close()
 
 
+def test_a_running_call_keeps_the_focus_and_is_canceled(
+    chromium: Any, may_write: Browser, read_only: Browser, shop: Path
+) -> None:
+    call, state, ended = Call(session="s", client=XSS), ["indexing: 1 of 9 files"], threading.Event()
+    with Engine.open(shop) as engine:
+        store = GainStore()
+        store.note_engine("", engine)
+        store.keep_line(engine.settings, json.dumps({"at": "2026-01-01T00:00:00Z", "event": "library", "says": XSS}))
+
+        def work() -> None:
+            while not ended.wait(0.1):
+                store.show_running(call, "index_workspace", state[0])
+            store.show_running(call, "index_workspace", "")
+
+        server = threading.Thread(target=work)
+        server.start()
+        try:
+            watched = Watched(chromium, read_only)
+            assert watched.open("activity").get_by_role("button", name="Cancel").is_disabled()
+            watched.close()
+            watched = Watched(chromium, may_write)
+            tab = watched.open("activity")
+            row = tab.locator(".running", has_text=XSS)
+            cancel = row.get_by_role("button", name="Cancel")
+            cancel.focus()
+            state[0] = "indexing: 2 of 9 files"
+            row.get_by_text("indexing: 2 of 9 files").wait_for()
+            assert tab.evaluate("() => document.activeElement.textContent") == "Cancel"
+            tab.keyboard.press("Enter")
+            assert call.cancel.wait(WAIT_S)
+        finally:
+            ended.set()
+            server.join()
+        row.wait_for(state="detached")
+        tab.get_by_text(re.compile("^Log of servers: ")).click()
+        assert XSS in tab.locator(".timeline li", has_text="library").first.inner_text()
+        watched.close()
+
+
 def test_a_page_opened_after_the_work_shows_what_was_asked_and_the_whole_reply(
     chromium: Any, read_only: Browser, shop: Path
 ) -> None:
@@ -259,17 +300,6 @@ def test_the_chosen_tab_is_in_sight_at_the_width_of_a_phone(chromium: Any, read_
         assert box["x"] >= 0, view
         assert box["x"] + box["width"] <= 390, view
     watched.close()
-
-
-def test_a_person_reads_no_name_of_an_argument(chromium: Any, may_write: Browser) -> None:
-    watched = Watched(chromium, may_write)
-    watched.tab.route(
-        "**/api/search", lambda route: route.fulfill(status=409, content_type="application/json", body=REFUSED)
-    )
-    shown = watched.open("search?q=login").locator("main .problem").inner_text()
-    assert "what to change is empty" in shown
-    assert "modifications" not in shown
-    watched.context.close()
 
 
 def test_settings_are_in_groups_and_filtered(chromium: Any, read_only: Browser) -> None:
@@ -372,17 +402,27 @@ def test_a_place_opens_in_the_editor_and_no_path_changes_what_its_link_is(
     assert "return login('x')" in tab.get_by_label("Code of again").inner_text()
     link = tab.locator(".side a").first.get_attribute("href")
     assert unquote(link) == f"vscode://file{shop}/{next(iter(FILES.keys() - {'till/auth.py', '.gitignore'}))}:4"
+    for editor, wanted in OPENED.items():
+        assert tab.evaluate(LINK, [read_only.base, "süß #1/a b.py", EDITORS[editor]]) == wanted.replace(
+            "ROOT%2F", f"{quote(str(shop), safe='')}%2F"
+        ).replace("ROOT", str(shop))
     hostile = ["a?b#c", 'a b"><x', "x:9/../y", "%2e%2e/z", "\\\\host\\c", "javascript:alert(1)", "\n//host/x", "\ud800"]
     for path in hostile:
         href = tab.evaluate(LINK, [read_only.base, path])
         assert re.fullmatch(r"vscode://file/[\w./%~!*'()-]+:7", href), href
-    assert tab.evaluate(LINK, [read_only.base, "a.py", "none"]) is None
+    assert tab.evaluate(LINK, [read_only.base, "a.py", EDITORS["none"]]) is None
     watched.close()
 
 
+OPENED = {
+    "zed": "zed://fileROOT/s%C3%BC%C3%9F%20%231/a%20b.py:7",
+    "webstorm": "jetbrains://web-storm/navigate/reference?project=shop&path=s%C3%BC%C3%9F%20%231/a%20b.py:6",
+    "macvim": "mvim://open?url=file%3A%2F%2FROOT%2Fs%25C3%25BC%25C3%259F%2520%25231%2Fa%2520b.py&line=7",
+    "vscode": "vscode://fileROOT/s%C3%BC%C3%9F%20%231/a%20b.py:7",
+}
 LINK = """async ([base, path, editor]) => {
   const { page, place } = await import(`${base}assets/kit.js`);
-  page.editor = editor || page.editor;
+  page.editor = editor ?? page.editor;
   return place(path, 7).getAttribute("href");
 }"""
 
@@ -479,6 +519,30 @@ def test_methods_of_one_name_are_in_the_columns_of_their_levels_under_what_they_
     drawn = tab.evaluate(ARRANGE, [read_only.base, graph])
     assert ["wind", "Clock.run"] in drawn["links"]
     assert ["wind", "Till.run"] in drawn["links"]
+    watched.close()
+
+
+def test_each_definition_of_an_overloaded_name_is_a_symbol_of_its_own(chromium: Any, read_only: Browser) -> None:
+    watched = Watched(chromium, read_only)
+    tab = watched.open("activity")
+    steps = [(3, 9, 1), (9, 6, 1), (20, 3, 1), (20, 6, 2), (30, 20, 2)]  # lines of source and target, level
+    names = {3: "Text.cut", 6: "Text.cut", 9: "Text.cut", 20: "Text.fit", 30: "wrap"}
+    edges = [
+        edge(names[source], names[target], depth) | {"source_at": f"a.java:{source}", "target_at": f"a.java:{target}"}
+        for source, target, depth in steps
+    ]
+    graph = {"target": "Text.cut", "path": "a.java", "line": 3, "relation": "callers", "edges": edges}
+    drawn = tab.evaluate(ARRANGE.replace("name", "label"), [read_only.base, graph])
+    one, two, three = (f"Text.cut ({line})" for line in (3, 6, 9))
+    assert {label: depth for label, depth, _ in drawn["columns"]} == {
+        one: 0,
+        two: 0,
+        three: 0,
+        "Text.fit": 1,
+        "wrap": 2,
+    }
+    wanted = [(one, three), (three, two), ("Text.fit", one), ("Text.fit", two), ("wrap", "Text.fit")]
+    assert sorted(map(tuple, drawn["links"])) == sorted(wanted)
     watched.close()
 
 

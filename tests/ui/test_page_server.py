@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.server import ToolDispatcher, single_engine
-from context_engine.server.gain_store import SUMMARY_CHARS_MAX
+from context_engine.server.gain_store import SUMMARY_CHARS_MAX, GainStore
 from context_engine.tools import Call
 from tests.ui.conftest import WAIT_S, XSS, Browser, serve
 
@@ -95,7 +95,7 @@ def test_a_page_of_another_origin_is_refused(reading: Browser) -> None:
 
 
 def test_a_page_that_only_reads_refuses_every_write(reading: Browser) -> None:
-    for name in ("undo_edit", "update_memory", "add_memory", "pause_review", "decide"):
+    for name in ("undo_edit", "update_memory", "add_memory", "pause_review", "decide", "cancel"):
         answer = reading.write(name)
         assert answer.status == 403
         assert "--write" in answer.json["error"]["message"]
@@ -177,6 +177,26 @@ def test_a_call_of_an_agent_is_an_event_within_a_second(root: Path) -> None:
     assert "abcdefghijklmnopqrstuvwxyz" not in found["asked"], "secrets are masked"
     assert found["got"]
     assert found["shown"] > 0
+
+
+def test_a_running_call_and_the_log_are_events_and_the_page_cancels_the_call(root: Path) -> None:
+    with serve(root, may_write=True) as browser, Engine.open(root) as engine:
+        store, call = GainStore(), Call(session="a", client="slow-agent")
+        store.note_engine("", engine)
+        store.keep_line(engine.settings, '{"event": "library", "says": "a warning of test_page_server"}')
+        store.show_running(call, "index_workspace", "indexing: 1 of 9 files")
+        with urllib.request.urlopen(f"{browser.base}api/events", timeout=WAIT_S) as events:
+            found: list[Any] = []
+            while not found or "running" not in found[-1]:
+                line = events.readline().decode()
+                found += [json.loads(line[5:])] if line.startswith("data:") else []
+        assert any("a warning of test_page_server" in event.get("line", "") for event in found)
+        (row,) = found[-1]["running"]
+        assert (row["client"], row["state"]) == ("slow-agent", "indexing: 1 of 9 files")
+        assert browser.write("cancel", project="till", id="unknown").json["error"]["code"] == "PRECONDITION_FAILED"
+        assert browser.write("cancel", project="till", id=row["id"]).json == {"ok": True}
+        store.show_running(call, "index_workspace", "indexing: 2 of 9 files")
+        assert call.cancel.is_set()
 
 
 def test_a_page_shows_the_calls_from_before_it_was_open_whole_and_without_secrets(root: Path) -> None:

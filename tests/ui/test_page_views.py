@@ -9,13 +9,14 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from context_engine.engine import Engine
 from context_engine.memory import MemoryDraft
 from context_engine.review import ReviewRequest
-from context_engine.server import ToolDispatcher, ToolSelection, delete_counts, gain_file, read_calls, single_engine
+from context_engine.server import ToolDispatcher, ToolSelection, delete_counts, gain_file, read_events, single_engine
 from context_engine.tools import Call
 from tests.support import preloaded
 from tests.support.trees import tree
@@ -179,6 +180,19 @@ def test_a_decision_at_a_page_that_an_agent_started_is_that_of_an_agent(shop: Pa
         assert engine.plans.repository.load(plan["id"]).approvals[0].decided_by == "agent"
 
 
+def test_an_error_names_no_argument_and_no_tool(page: Browser) -> None:
+    plan = page.read("plans", project="shop").json["plans"][0]
+    asked = {"project": "shop", "plan_id": plan["id"], "version": 1, "action": "request_modification"}
+    refused = page.write("decide", **asked).json["error"]
+    assert refused["message"] == "what to change is empty"
+    missing = page.read("plan", project="shop", plan_id="plan_x").json["error"]
+    assert missing["suggestion"].startswith("Open Plans ")
+    refused = page.write("add_memory", project="shop", category="facts", content="x", expires_at="soon").json["error"]
+    assert "expires at" in refused["message"]
+    for error in (refused, missing):
+        assert "_" not in error["message"].replace("plan_x", "") + error["suggestion"], error
+
+
 def test_a_decision_about_a_version_that_was_not_looked_at_is_refused(page: Browser) -> None:
     plan = page.read("plans", project="shop").json["plans"][0]
     refused = page.write("decide", project="shop", plan_id=plan["id"], version=7, action="approve")
@@ -246,6 +260,7 @@ def test_each_setting_names_the_place_that_its_value_comes_from(
     shop: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CTX_STORE_URL", "postgresql://me:sesame-street@localhost/db")
+    monkeypatch.setenv("CTX_EMBEDDER", "none")
     config = shop / ".context-engine" / "config.yml"
     config.write_text("plan_retries_max: 250\nlog_level: debug\n")
     with serve(shop) as page:
@@ -258,6 +273,24 @@ def test_each_setting_names_the_place_that_its_value_comes_from(
     assert "log_level" in shown.json["notes"][0]["problem"]
     assert rows["store_url"]["source"] == "CTX_STORE_URL"
     assert "sesame-street" not in shown.text
+    assert rows["embedder"]["effect"] == "off: no vectors are made"
+    assert rows["embedding_model"]["effect"] == "not used: embedder is none"
+    assert rows["workers"]["effect"] == "", "nothing is said where nothing can be counted"
+
+
+def test_a_setting_says_what_it_changes_in_this_workspace(places: Path, tmp_path: Path) -> None:
+    root = tree(tmp_path / "sizes", {"a.py": "A = 1\n", "b.sql": "x" * 2_000, "c.sql": "y" * 2_000})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CTX_INDEX_BYTES_MAX", "1000")
+        patch.setenv("CTX_WATCH", "false")
+        with Engine.open(root) as engine:
+            engine.index.update()
+        with serve(root) as page:
+            rows = {row["name"]: row["effect"] for row in page.read("settings", project="sizes").json["settings"]}
+    assert rows["index_bytes_max"] == "leaves out 2 files"
+    assert rows["embedder"] == "1 of 1 chunks have vectors"
+    assert rows["quiet_ms"] == "not used: watch is false"
+    assert rows["store_records"] == "not used: store_url is empty"
 
 
 # -- the record of calls --
@@ -267,14 +300,15 @@ def test_calls_from_before_a_page_have_their_texts_and_are_deleted_with_the_coun
     with Engine.open(shop) as engine:
         ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "login"}, Call(client="lonely-agent"))
         file = gain_file(engine.settings)
-        newest = read_calls(file, 0)[-1]
+        seen: dict[str, Any] = {}
+        newest = [event for event in read_events(file, seen) if "tool" in event][-1]
         assert (newest["client"], newest["tool"], newest["asked"]) == ("lonely-agent", "symbols", "login")
         assert newest["got"]
-        assert read_calls(file, newest["id"]) == []
+        assert [event for event in read_events(file, seen) if "tool" in event] == []
         delete_counts(file)
-        assert read_calls(file, newest["id"]) == []
+        assert [event for event in read_events(file, seen) if "tool" in event] == []
         ToolDispatcher(single_engine(engine)).call("find_symbol", {"name": "logout"}, Call(client="next-agent"))
-        assert [call["client"] for call in read_calls(file, newest["id"] + 1)] == ["next-agent"], "numbers begin again"
+        assert [call["client"] for call in read_events(file, seen)] == ["next-agent"], "numbers begin again"
 
 
 # -- the command --

@@ -88,12 +88,14 @@ function listen() {
   const live = document.getElementById("live");
   const state = (name, text) => { live.className = `live ${name}`; live.textContent = text; };
   const events = new EventSource("api/events");
-  events.onopen = () => state("on", "live");
+  events.onopen = () => { Object.assign(page, { calls: [], running: [], log: [] }); state("on", "live"); };  // all come again
   events.onerror = () => state("off", "not connected");
   events.onmessage = (message) => {
-    page.calls.push(JSON.parse(message.data));
-    if (page.calls.length > 500) page.calls.shift();
-    if (main.classList.contains("view-activity")) activity.update();
+    const event = JSON.parse(message.data);
+    if (event.running) page.running = event.running;
+    const kept = event.line ? page.log : page.calls;
+    if (!event.running && kept.push(event) > 500) kept.shift();
+    if (main.classList.contains("view-activity")) event.line ? activity.drawLog() : activity.update();
   };
 }
 

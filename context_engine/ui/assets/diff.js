@@ -1,6 +1,6 @@
 // A diff of one file, with the findings on its lines.
 
-import { chip, count, el, place, prose } from "./kit.js";
+import { chip, count, el, paths, place, prose } from "./kit.js";
 
 const PRIORITY = ["bad", "bad", "warn", ""];
 
@@ -16,7 +16,7 @@ export function fileCard(file, findings = []) {
       return [line, ...here.map((finding) => el("tr", { class: "note" }, el("td", { colspan: "3" }, note(finding))))];
     }),
   ]);
-  return el("details", { class: "file card", open: findings.length > 0 || file.hunks.length < 4 }, el("summary", {}, el("b", {}, file.path), " ", file.kind !== "modified" && chip(file.kind), " ", findings.length ? chip(count(findings.length, "finding"), "warn") : null),
+  return el("details", { class: "file card", open: findings.length > 0 || file.hunks.length < 4 }, el("summary", {}, el("b", {}, paths(file.path)), " ", file.kind !== "modified" && chip(file.kind), " ", findings.length ? chip(count(findings.length, "finding"), "warn") : null),
     file.note && el("p", { class: "muted" }, file.note), [...left].map(note),
     rows.length ? el("div", { class: "diff", tabindex: "0", role: "region", "aria-label": `Diff of ${file.path}` }, el("table", {}, el("tbody", {}, rows))) : null);
 }

@@ -1,6 +1,6 @@
 // A symbol's graph: columns, one for each level, from what uses to what is used, drawn on a canvas.
 
-import { button, chip, code, count, el, empty, fill, head, load, number, place, problem, read, segmented } from "./kit.js";
+import { button, chip, code, count, el, empty, fill, head, load, number, paths, place, read, segmented } from "./kit.js";
 
 const RELATIONS = ["callers", "callees", "impact"];
 const COLUMN = 230, ROW = 24;
@@ -19,18 +19,12 @@ export function open(node, given) {
   const controls = () => fill(bar,
     segmented("Relation", RELATIONS, chosen.relation, (relation) => { chosen.relation = relation; run(); }),
     segmented("Levels", ["1", "2", "3", "4"], String(chosen.depth), (depth) => { chosen.depth = Number(depth); run(); }));
-  const run = async () => {
+  const run = () => {
     controls();
     chosen.symbol = input.value.trim();
     if (!chosen.symbol) return fill(body, empty("Which symbol?", "Its callers, what it calls, or all that a change of it may affect. At the terminal:", "ctx trace NAME --direction impact"));
     history.replaceState(null, "", `#graph?symbol=${encodeURIComponent(chosen.symbol)}&relation=${chosen.relation}&depth=${chosen.depth}`);
-    fill(body, el("p", { class: "muted loading" }, "Following uses …"));
-    try {
-      const graph = await read("graph", chosen);
-      show(body, graph, (symbol) => { input.value = symbol; run(); });
-    } catch (error) {
-      fill(body, problem(error));
-    }
+    load(body, read("graph", chosen), (graph) => show(graph, (symbol) => { input.value = symbol; run(); }));
   };
   input.addEventListener("input", () => {
     clearTimeout(input.timer);
@@ -45,33 +39,33 @@ export function open(node, given) {
   run();
 }
 
-function show(body, graph, go) {
+function show(graph, go) {
   const { nodes, links } = arrange(graph);
-  if (nodes.length < 2) return fill(body, empty(`No ${graph.relation === "impact" ? "users" : graph.relation} of ${graph.target} were found`, [graph.path, ...graph.notes].filter(Boolean).join(" · "), "ctx search " + graph.target));
-  const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `${graph.relation} of ${graph.target}: ${count(nodes.length - 1, "symbol")}. The list next to it has the same. Arrows move, + and - zoom, 0 fits.` });
+  const others = nodes.filter(({ depth }) => depth);
+  if (!others.length) return empty(`No ${graph.relation === "impact" ? "users" : graph.relation} of ${graph.target} were found`, [graph.path, ...graph.notes].filter(Boolean).join(" · "), "ctx search " + graph.target);
+  const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `${graph.relation} of ${graph.target}: ${count(others.length, "symbol")}. The list next to it has the same. Arrows move, + and - zoom, 0 fits.` });
   const side = el("div", { class: "side" });
   const view = draw(canvas, nodes, links, (picked) => fill(side, describe(picked)));
-  const list = () => [
-    heading(nodes[0], graph.kind),
-    el("p", {}, count(nodes.length - 1, "symbol"), graph.truncated ? ", and more" : "", ". Arrows point to what is used."),
+  const list = (root) => [
+    heading(root, graph.kind),
+    el("p", {}, count(others.length, "symbol"), graph.truncated ? ", and more" : "", ". Arrows point to what is used."),
     graph.possible ? el("p", { class: "muted" }, `${count(graph.possible, "possible use")} left out: the receiver is unknown.`) : null,
     graph.tests.length ? [el("h3", {}, "Tests to run first"), el("ul", {}, graph.tests.slice(0, 8).map((path) => el("li", {}, path)))] : null,
     el("h3", {}, "Symbols"),
-    el("ul", { class: "links" }, nodes.slice(1, LISTED).map((one) => el("li", {}, button(one.name, () => view.pick(one), "quiet"), el("small", {}, ` ${one.at || `${one.path}:${one.line}`}`)))),
-    nodes.length > LISTED ? el("p", { class: "muted" }, `and ${number(nodes.length - LISTED)} more in the picture`) : null,
+    el("ul", { class: "links" }, others.slice(0, LISTED).map((one) => el("li", {}, button(one.label, () => view.pick(one), "quiet"), el("small", {}, " ", paths(one.at || `${one.path}:${one.line}`))))),
+    others.length > LISTED ? el("p", { class: "muted" }, `and ${number(others.length - LISTED)} more in the picture`) : null,
     graph.notes.map((note) => el("p", { class: "muted small" }, note)),
   ];
-  const describe = (picked) => !picked || picked === nodes[0] ? list() : [
+  const describe = (picked) => !picked?.depth ? list(picked || nodes[0]) : [
     el("div", { class: "tools" }, button("Center here", () => go(picked.name), "primary"), button("Back to the list", () => view.pick(null))),
     heading(picked, `level ${picked.depth}`),
-    el("p", {}, `${graph.relation === "callees" ? "Used by" : "Uses"} ${picked.parents.map(({ name }) => name).join(", ")} at `, place(picked.path, picked.line), " ",
+    el("p", {}, `${graph.relation === "callees" ? "Used by" : "Uses"} ${picked.parents.map(({ label }) => label).join(", ")} at `, place(picked.path, picked.line), " ",
       picked.certainty !== "exact" && chip(picked.certainty, "warn"), picked.uses > 1 && chip(`${picked.uses} uses`)),
     el("pre", { tabindex: "0" }, picked.evidence),
   ];
-  fill(side, list());
-  fill(body, el("div", { class: "graph" }, el("div", { class: "canvas" }, canvas,
-    el("div", { class: "zoom" }, button("+", () => view.zoom(1.4), "", { "aria-label": "Zoom in" }), button("−", () => view.zoom(1 / 1.4), "", { "aria-label": "Zoom out" }), button("Fit", () => view.fit()))), side));
-  view.fit();
+  fill(side, list(nodes[0]));
+  return el("div", { class: "graph" }, el("div", { class: "canvas" }, canvas,
+    el("div", { class: "zoom" }, button("+", () => view.zoom(1.4), "", { "aria-label": "Zoom in" }), button("−", () => view.zoom(1 / 1.4), "", { "aria-label": "Zoom out" }), button("Fit", () => view.fit()))), side);
 }
 
 /** The name and the code of a symbol, with the place of its definition. */
@@ -79,7 +73,9 @@ function heading(node, kind) {
   const [, path, line] = /^(.+):(\d+)$/.exec(node.at) || [];
   if (!path) return [el("h2", {}, node.name), el("p", { class: "muted" }, kind)];
   const source = el("div", {});
-  load(source, "code", { items: [`${path}#${node.name}`] }, ({ files }) => files[0].fragments?.map(({ text }) => el("pre", { tabindex: "0", "aria-label": `Code of ${node.name}` }, text)));
+  const isHere = ({ lines }) => { const [first, last = first] = lines.split("-").map(Number); return first <= line && line <= last; };
+  load(source, read("code", { items: [`${path}#${node.name}`] }), ({ files: [{ fragments = [] }] }) =>
+    (fragments.some(isHere) ? fragments.filter(isHere) : fragments).map(({ text }) => el("pre", { tabindex: "0", "aria-label": `Code of ${node.name}` }, text)));
   return [el("h2", {}, node.name), el("p", { class: "muted" }, kind, " · ", place(path, line)), source];
 }
 
@@ -87,25 +83,31 @@ const lastName = (name) => name.split(name.includes("/") ? "/" : /[.:]/).pop();
 
 /** Place each symbol in the column of its level, below those whose neighbor in the column before comes first.
  *
- * A symbol is known by the place of its definition; a step that does not say which of several definitions it means is
- * drawn to each. */
+ * A symbol is known by the place of its definition, and each definition of the name that was asked for is in the first
+ * column; a step that does not say which of several definitions it means is drawn to each. */
 export function arrange(graph) {
   const isDown = graph.relation === "callees";
-  const root = { name: graph.target, at: `${graph.path}:${graph.line}`, depth: 0, parents: [], children: [], path: graph.path, line: graph.line };
-  const known = new Map([[root.at, root]]), named = new Map(), links = [];
+  const known = new Map(), named = new Map(), links = [];
+  const add = (key, node) => {
+    const name = lastName(node.name);
+    known.set(key, { ...node, parents: [], children: [] });
+    named.set(name, [...(named.get(name) || []), known.get(key)]);
+    return known.get(key);
+  };
+  const ends = ({ source, source_at, target, target_at }) => [{ name: source, at: source_at }, { name: target, at: target_at }];
+  const roots = [add(`${graph.path}:${graph.line}`, { name: graph.target, at: `${graph.path}:${graph.line}`, depth: 0 })];
+  for (const { name, at } of graph.edges.filter(({ depth }) => depth === 1).map((edge) => ends(edge)[isDown ? 0 : 1])) {
+    if (at && !known.has(at)) roots.push(add(at, { name: lastName(name) === lastName(graph.target) ? graph.target : name, at, depth: 0 }));
+  }
   for (const edge of graph.edges) {
-    const source = { name: edge.source, at: edge.source_at }, target = { name: edge.target, at: edge.target_at };
-    const [own, above] = isDown ? [target, source] : [source, target];
+    const [own, above] = isDown ? ends(edge).reverse() : ends(edge);
     const alike = (named.get(lastName(above.name)) || []).filter((node) => node.depth < edge.depth || node.name === above.name);
-    const parents = known.has(above.at) ? [known.get(above.at)] : alike.length ? alike : [root];
+    const parents = known.has(above.at) ? [known.get(above.at)] : alike.length ? alike : [roots[0]];
     const key = own.at || `${edge.path} ${own.name}`;
     let node = known.get(key);
     if (!node) {
-      node = { ...edge, ...own, parents: [], children: [], depth: parents[0].depth + 1 };
+      node = add(key, { ...edge, ...own, depth: parents[0].depth + 1 });
       parents[0].children.push(node);
-      known.set(key, node);
-      if (!named.has(lastName(own.name))) named.set(lastName(own.name), []);
-      named.get(lastName(own.name)).push(node);
     }
     for (const parent of parents) {
       if (parent === node || node.parents.includes(parent)) continue;
@@ -113,9 +115,12 @@ export function arrange(graph) {
       links.push(isDown ? [parent, node] : [node, parent]);
     }
   }
-  const nodes = [root], levels = [];
+  const nodes = roots, levels = [];
   for (const node of nodes) nodes.push(...node.children);
   for (const node of nodes) (levels[node.depth] ||= []).push(node);
+  for (const alike of Map.groupBy(nodes, ({ name }) => name).values()) {
+    for (const node of alike) node.label = alike.length > 1 && node.at ? `${node.name} (${node.at.split(":").pop()})` : node.name;
+  }
   let column = 0;
   for (const level of levels) {
     // a level with more symbols than a column has room for gets several
@@ -138,13 +143,9 @@ export function draw(canvas, nodes, links, onpick) {
   const isLarge = nodes.length > REDRAW_MAX;
   const ratio = Math.min(2, window.devicePixelRatio || 1);
 
-  function resize() {
+  function fit() {
     canvas.width = canvas.clientWidth * ratio;
     canvas.height = canvas.clientHeight * ratio;
-  }
-
-  function fit() {
-    resize();
     const [left, right, top] = nodes.reduce(([least, most, above], { x, row }) => [Math.min(least, x), Math.max(most, x), Math.min(above, row)], [0, 0, 0]);
     view.scale = Math.min(1.6, (canvas.clientWidth - 24) / (right - left + COLUMN));
     const stretch = Math.min(1.6, (canvas.clientHeight - 24) / (2 * ROW - 2 * top)) / view.scale;
@@ -228,18 +229,20 @@ export function draw(canvas, nodes, links, onpick) {
     const room = COLUMN * view.scale - 3 * radius - 14;
     const others = room < 30 ? [] : nodes.filter((node) => isSeen(...at(node)) && !taken.has(cell(node)) && taken.add(cell(node))).slice(0, 250);
     for (const node of [...others, ...first]) {
-      const [x, y] = at(node), isFirst = first.includes(node);
-      let text = node.name;
+      const isFirst = first.includes(node);
+      let [x, y] = at(node);
+      let text = node.label;
       if (!isFirst && pen.measureText(text).width > room) text = lastName(text);
       while (!isFirst && text.length > 2 && pen.measureText(text).width > room) text = `${text.slice(0, -2)}…`;
       const width = pen.measureText(text).width, gap = 2 * radius + 4;
       const left = Math.max(4, Math.min(x + gap, canvas.clientWidth - width - 4));
+      if (left < x + gap) y += gap + 6;  // without room beside its symbol it is below
       pen.fillStyle = back;
       pen.fillRect(left - 2, y - 8, width + 4, 16);
       if (isFirst && node !== nodes[0]) {
         pen.strokeStyle = accent;
         pen.beginPath();
-        pen.arc(x, y, radius + 3, 0, 7);
+        pen.arc(...at(node), radius + 3, 0, 7);
         pen.stroke();
       }
       pen.fillStyle = isFirst ? strong : muted;
@@ -304,7 +307,7 @@ export function draw(canvas, nodes, links, onpick) {
     if (event.key === "-") zoom(1 / 1.3);
     if (event.key === "0") fit();
   });
-  new ResizeObserver(() => { if (canvas.clientWidth) { resize(); still = null; plan(); } }).observe(canvas);
+  new ResizeObserver(() => { if (canvas.clientWidth) fit(); }).observe(canvas);
   window.addEventListener("ctx-theme", () => { still = null; plan(); });
   return { fit, zoom, pick, move };
 }

@@ -1,11 +1,11 @@
 // The index: what is in it, what is not and why.
 
-import { ago, chip, count, el, empty, fact, fill, head, load, number, size } from "./kit.js";
+import { ago, chip, count, el, empty, fact, fill, head, load, number, read, size } from "./kit.js";
 
 export function open(node) {
   const body = el("div", {});
   fill(node, head("Index", "What is searched, how fresh it is, and what was left out."), body);
-  load(body, "health", {}, show);
+  load(body, read("health"), show);
 }
 
 function show(state) {
@@ -19,7 +19,7 @@ function show(state) {
       fact("Files", number(state.files || 0)), fact("Symbols", number(state.symbols || 0)), fact("Chunks", number(state.chunks || 0)),
       fact("Edited since", number(state.stale || 0), state.stale ? "the next search reads them" : "nothing"),
       fact("Indexed", ago(state.indexed_at), [state.branch, state.commit?.slice(0, 10)].filter(Boolean).join(" at ")),
-      fact("On disk", size(state.disk_bytes || 0), state.engine)),
+      fact("On disk", size(state.disk_bytes || 0), state.engine === "hybrid" ? "words and meaning" : "words")),
     el("div", { class: "columns" },
       el("section", {}, el("h2", {}, "Languages"), el("table", { class: "bars" }, el("tbody", {}, languages.slice(0, 12).map(([name, files]) =>
         el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, el("i", { class: "meter", style: { width: `${Math.max(1, (100 * files) / most)}%` } })), el("td", { class: "figure" }, number(files))))))),
@@ -38,7 +38,7 @@ function explain() {
   ];
   const run = (event) => {
     event.preventDefault();
-    if (input.value.trim()) load(answer, "explain", { target: input.value.trim() }, describe);
+    if (input.value.trim()) load(answer, read("explain", { target: input.value.trim() }), describe);
   };
   return [el("form", { class: "ask", onsubmit: run }, input, el("button", {}, "Explain")), answer];
 }

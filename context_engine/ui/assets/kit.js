@@ -2,7 +2,7 @@
 
 const TOKEN = location.pathname.split("/")[1];
 export const CHARS_OF_TOKEN = 4;
-export const page = { project: "", projects: [], write: false, version: "", editor: "none", calls: [] };
+export const page = { project: "", projects: [], write: false, version: "", editor: "", calls: [], running: [], log: [] };
 
 /** Make an element. Strings among the children become text nodes. */
 export function el(name, properties, ...children) {
@@ -42,15 +42,8 @@ async function post(path, given, headers) {
     throw { message: "the page has lost its server", suggestion: "Start it again: ctx ui" };
   }
   const value = await response.json().catch(() => ({ error: { message: `the server answered ${response.status}` } }));
-  if (value.error) throw forPeople(value.error);
+  if (value.error) throw value.error;
   return value;
-}
-
-/** An error of a tool without the name of an argument, which nobody types here. */
-function forPeople(error) {
-  const name = error.details?.argument || " ";
-  const told = (text) => text?.replaceAll(name, name === "modifications" ? "what to change" : name.replaceAll("_", " "));
-  return { ...error, message: told(error.message), suggestion: told(error.suggestion) };
 }
 
 export const read = (name, given = {}) => transport(`api/${name}`, given, {});
@@ -70,16 +63,20 @@ export const problem = (error) =>
     error.suggestion && el("p", {}, error.suggestion));
 
 export const chip = (text, kind = "") => el("span", { class: `chip ${kind}` }, text);
-export const code = (text) => el("code", {}, text);
+export const code = (text) => el("code", {}, paths(text));
+/** A text that breaks into lines after the parts of its paths. */
+export const paths = (text) => String(text).split(/(?<=[/:])/).flatMap((part) => [part, el("wbr")]);
 export const prose = (text) => text.split("`").map((part, at) => (at % 2 ? code(part) : part));
 export const button = (text, onclick, kind = "", more = {}) => el("button", { type: "button", class: kind, onclick, ...more }, text);
 
 /** A place in a file: a link that opens it in the editor, where there is one. Nothing of a path can end the link's own parts. */
 export function place(path, line = 1, text = `${path}:${line}`) {
   const root = page.projects.find(({ name }) => name === page.project)?.path;
-  if (!root || page.editor === "none") return code(text);
-  const parts = [...root.split(/[\\/]/), ...path.split("/")].filter(Boolean).map((part) => encodeURIComponent(part.toWellFormed()));
-  return el("a", { href: `${page.editor}://file/${parts.join("/")}:${line}`, title: `Open in ${page.editor}` }, code(text));
+  if (!root || !page.editor) return code(text);
+  const encode = (path, separators = "/") => path.split(separators).filter(Boolean).map((part) => encodeURIComponent(part.toWellFormed())).join("/");
+  const file = encode(path), folder = encode(root, /[\\/]/), whole = `/${folder}/${file}`, project = folder.split("/").pop();
+  const parts = { path: whole, url: encodeURIComponent(`file://${whole}`), file, project, line, row: line - 1 };
+  return el("a", { href: page.editor.replace(/{(\w+)}/g, (_, name) => parts[name]), title: "Open in the editor" }, code(text));
 }
 
 export function fact(name, value, note) {
@@ -111,15 +108,10 @@ export async function attempt(work, done) {
   }
 }
 
-/** Load a view into a node, or show why not. */
-export async function load(node, name, given, show) {
+/** Show in a node what a request answers, or why it does not. */
+export async function load(node, asked, show, fail = problem) {
   fill(node, el("p", { class: "muted loading" }, "Loading …"));
-  try {
-    const value = await read(name, given);
-    fill(node, show(value));
-  } catch (error) {
-    fill(node, problem(error));
-  }
+  fill(node, await asked.then(show).catch(fail));
 }
 
 /** A button that changes something: where the page only reads it is disabled and says how to change that. */

@@ -1,6 +1,6 @@
 // Plans: their steps and dependencies, decisions, and what changed between versions.
 
-import { ago, attempt, button, chip, code, count, el, empty, fact, fill, head, load, page, problem, prose, read, write, writer } from "./kit.js";
+import { ago, attempt, button, chip, code, count, el, empty, fact, fill, head, load, page, prose, read, write, writer } from "./kit.js";
 
 const KINDS = { completed: "good", done: "good", approved: "good", in_progress: "accent", ready: "accent", failed: "bad", rejected: "bad", blocked: "warn", pending: "", needs_clarification: "warn" };
 const word = (text) => (text || "").replaceAll("_", " ");
@@ -9,7 +9,7 @@ const status = (text) => chip(word(text), KINDS[text] || "");
 export function open(node, given) {
   const body = el("div", {});
   fill(node, head("Plans", "What agents intend to do, step by step, and what you decided."), body);
-  load(body, "plans", {}, (found) => list(found, given.get("plan")));
+  load(body, read("plans"), (found) => list(found, given.get("plan")));
 }
 
 function list(found, wanted) {
@@ -27,13 +27,9 @@ function list(found, wanted) {
   return el("div", { class: "split" }, items, detail);
 }
 
-export async function show(node, id) {
-  try {
-    const [loaded, history] = await Promise.all([read("plan", { plan_id: id }), read("plan-history", { plan_id: id })]);
-    fill(node, detail(loaded, history, () => show(node, id)));
-  } catch (error) {
-    fill(node, problem(error));
-  }
+export function show(node, id) {
+  const asked = Promise.all([read("plan", { plan_id: id }), read("plan-history", { plan_id: id })]);
+  load(node, asked, ([loaded, history]) => detail(loaded, history, () => show(node, id)));
 }
 
 export function detail(loaded, history, again) {
@@ -84,7 +80,7 @@ function versions(loaded, history) {
     return control;
   };
   const from = choose("From", known.at(-2) || known.at(-1)), to = choose("To", known.at(-1));
-  const compare = () => load(result, "plan-difference", { plan_id: loaded.plan_id, from_version: Number(from.value), to_version: Number(to.value) }, difference);
+  const compare = () => load(result, read("plan-difference", { plan_id: loaded.plan_id, from_version: Number(from.value), to_version: Number(to.value) }), difference);
   return el("section", {}, el("h2", {}, "History"),
     el("ul", { class: "timeline" }, [...rows.map((row) => ({ at: row.created_at, text: `version ${row.version}: ${row.change_summary}`, who: row.author })),
       ...(history.events || []).filter(({ kind }) => !kind.startsWith("plan_c")).map((event) => ({ at: event.at, text: word(event.kind), who: event.actor }))]

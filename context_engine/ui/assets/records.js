@@ -1,7 +1,7 @@
 // Memories, edits and settings: lists of records, with what can be done to each.
 
 import { fileCard } from "./diff.js";
-import { ago, attempt, button, chip, code, count, el, empty, fill, head, load, page, place, prose, time, write, writer } from "./kit.js";
+import { ago, attempt, button, chip, code, count, el, empty, fill, head, load, page, place, prose, read, time, write, writer } from "./kit.js";
 
 const STATUS = { active: "good", stale: "warn", invalid: "bad" };
 const readOnly = (command) => (page.write ? null : el("small", {}, "Read-only: ", code("ctx ui --write"), " or ", code(command), "."));
@@ -13,7 +13,7 @@ let words = "";
 
 function openMemories(node) {
   const form = el("div", {}), body = el("div", {});
-  const again = () => load(body, "memories", {}, (found) => memoryList(found, again));
+  const again = () => load(body, read("memories"), (found) => memoryList(found, again));
   const add = async (given) => {
     const written = Object.fromEntries(Object.entries(given).filter(([, value]) => value.length));
     if (await attempt(() => write("add_memory", written), "Added")) { fill(form); again(); }
@@ -70,7 +70,7 @@ function memoryCard(memory, again) {
   };
   const edit = () => fill(body, memoryForm(memory, (given) => change(given, "Saved"), view));
   view();
-  return el("article", { class: "card" }, el("div", { class: "place" }, el("h2", {}, memory.title), el("span", { class: "space" }), chip(memory.status, STATUS[memory.status])),
+  return el("article", { class: "card" }, el("div", { class: "place" }, el("h2", {}, memory.title), chip(memory.status, STATUS[memory.status])),
     memory.stale_reason && memory.status !== "expired" && el("p", { class: "muted" }, memory.stale_reason), body, el("small", {}, memory.path));
 }
 
@@ -78,7 +78,7 @@ function memoryCard(memory, again) {
 
 function openEdits(node) {
   const body = el("div", {});
-  const again = () => load(body, "edits", {}, (found) => editList(found.edits, again));
+  const again = () => load(body, read("edits"), (found) => editList(found.edits, again));
   fill(node, head("Edits", "Every change that agents made through Context Engine. A file that changed since is not touched.", readOnly("ctx undo")), body);
   again();
 }
@@ -97,7 +97,7 @@ function editList(edits, again) {
 function changes(edit) {
   const body = el("div", {});
   const open = (event) => {
-    if (event.target.open && !body.firstChild) load(body, "edit", { id: edit.id }, ({ files }) => files.map((file) => fileCard(file)));
+    if (event.target.open && !body.firstChild) load(body, read("edit", { id: edit.id }), ({ files }) => files.map((file) => fileCard(file)));
   };
   return el("details", { class: "changes", ontoggle: open }, el("summary", {}, "Diff"), body);
 }
@@ -106,8 +106,8 @@ function changes(edit) {
 
 function openSettings(node) {
   const body = el("div", {});
-  fill(node, head("Settings", "Every setting, its value, and where the value comes from."), body);
-  load(body, "settings", {}, settingTable);
+  fill(node, head("Settings", "Every setting, its value, where the value comes from, and what it does here."), body);
+  load(body, read("settings"), settingTable);
 }
 
 function settingTable(found) {
@@ -116,9 +116,9 @@ function settingTable(found) {
   const filter = el("input", { type: "search", "aria-label": "Filter", placeholder: "filter", oninput: () => draw() });
   const first = (name) => name.split("_")[0];
   const group = ({ name }) => (found.settings.filter((other) => first(other.name) === first(name)).length > 1 ? first(name) : "general");
-  const isShown = (setting) => (!changed.checked || setting.source !== "default") && `${setting.name} ${setting.meaning} ${setting.value}`.toLowerCase().includes(filter.value.trim().toLowerCase());
+  const isShown = (setting) => (!changed.checked || setting.source !== "default") && `${setting.name} ${setting.meaning} ${setting.value} ${setting.effect}`.toLowerCase().includes(filter.value.trim().toLowerCase());
   const draw = () => fill(rows, [...Map.groupBy(found.settings.filter(isShown), group)].map(([name, settings]) => [el("tr", { class: "group" }, el("th", { colspan: "3", scope: "rowgroup" }, name)), settings.map((setting) =>
-    el("tr", {}, el("td", {}, el("b", {}, setting.name), el("small", { class: "block" }, prose(setting.meaning))), el("td", {}, setting.value === "" ? el("em", {}, "empty") : code(setting.value),
+    el("tr", {}, el("td", {}, el("b", {}, setting.name), el("small", { class: "block" }, prose(setting.meaning)), setting.effect && el("span", { class: "block small" }, `Here: ${setting.effect}`)), el("td", {}, setting.value === "" ? el("em", {}, "empty") : code(setting.value),
       setting.source !== "default" && el("small", { class: "block" }, `default: ${setting.default || "empty"}`)), el("td", {}, chip(setting.source, setting.source === "default" ? "" : "accent"))))]));
   draw();
   return [

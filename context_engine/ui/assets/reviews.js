@@ -17,15 +17,9 @@ export function open(node) {
   pick.value = TARGETS.some(([value]) => value === target) ? target : "";
   other.hidden = pick.value !== "";
   if (!other.hidden) other.value = target;
-  const run = async () => {
+  const run = () => {
     target = pick.value || other.value.trim();
-    if (!target) return;
-    fill(body, el("p", { class: "muted loading" }, "Reviewing …"));
-    try {
-      fill(body, show(await read("review", { target })));
-    } catch (error) {
-      fill(body, error.code === "PRECONDITION_FAILED" ? empty("Nothing to review", error.message, "ctx review HEAD~1..HEAD") : problem(error));
-    }
+    if (target) load(body, read("review", { target }), show, (error) => error.code === "PRECONDITION_FAILED" ? empty("Nothing to review", error.message, "ctx review HEAD~1..HEAD") : problem(error));
   };
   fill(node, head("Reviews", "What is wrong on the changed lines, found without a model.",
     el("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); run(); } }, pick, other, el("button", { class: "primary" }, "Review"))), stored(body), body);
@@ -37,7 +31,7 @@ function stored(body) {
   const list = el("div", {});
   const turn = (tool, id) => async () => { if (await attempt(() => write(tool, { session_id: id }), tool === "pause_review" ? "Paused" : "Resumed")) draw(); };
   const row = ({ id, title, base, commit, status, findings, files_done, files_total, at }) => el("li", { class: "line" },
-    button(title || `${base}…${commit}`, () => load(body, "review-session", { id }, show), "quiet"), chip(status, STATES[status]),
+    button(title || `${base}…${commit}`, () => load(body, read("review-session", { id }), show), "quiet"), chip(status, STATES[status]),
     el("small", {}, `${count(findings, "finding")} in ${files_done} of ${count(files_total, "file")} · ${ago(at * 1000)}`),
     PAUSE.includes(status) && writer("Pause", turn("pause_review", id)), RESUME.includes(status) && writer("Resume", turn("resume_review", id)));
   const draw = async () => {

@@ -1,6 +1,6 @@
 // Search, with the parts of each score.
 
-import { chip, code, count, el, empty, fill, head, load, place } from "./kit.js";
+import { chip, code, count, el, empty, fill, head, load, place, read } from "./kit.js";
 
 const PARTS = {
   words: { chunk: "words of these lines", top5: "words of its best places", file: "words of the file", coverage: "how many of the words", doc: "words of its comments" },
@@ -21,7 +21,7 @@ export function open(node, given) {
     last = input.value.trim();
     if (!last) return fill(results, empty("Ask for something", "Ranked by words, names, structure and meaning; every part of a score is shown. At the terminal:", "ctx search \"where are passwords hashed\" --why"));
     history.replaceState(null, "", `#search?q=${encodeURIComponent(last)}`);
-    return load(results, "search", { query: last, limit: 15 }, show);
+    return load(results, read("search", { query: last, limit: 15 }), show);
   };
   fill(node, head("Search", "The places that an agent would be shown, and why."),
     el("form", { class: "ask", onsubmit: (event) => { event.preventDefault(); run(); } }, input, el("button", { class: "primary" }, "Search")), results);
