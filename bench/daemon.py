@@ -1,9 +1,9 @@
-"""The cost of commands and of ten stdio servers with the daemon and without: wall, processor time, memory.
+"""The memory of ten stdio servers with the daemon and without, the rest and an hour of work of a daemon, and its death.
 
-    python bench/daemon.py REPOSITORY [--rounds 30] [--only commands|first|memory|idle|kills]
+    python bench/daemon.py REPOSITORY [--only memory|idle|hour|kills]
 
-Commands are asked in turn with `python -c pass` and ripgrep, so that a busy machine slows all alike. The folder is copied and
-indexed first. Every daemon of a run is in a runtime folder of its own and ended with it.
+The folder is copied and indexed first. Every daemon of a run is in a runtime folder of its own and ended with it. What
+commands cost is measured by bench/peers.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -26,12 +24,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench.measure import table  # noqa: E402
+from bench.measure import processor_s, read_sizes, table  # noqa: E402
 from context_engine.daemon import ask_daemon  # noqa: E402
 
 CTX = Path(sys.executable).with_name("ctx")
 WAIT_S = 60.0
 REST_S = 15.0
+PAUSE_S = 2.0
+"""Between two calls of a client that works for an hour."""
 OPENING = [
     {
         "jsonrpc": "2.0",
@@ -45,8 +45,6 @@ OPENING = [
     },
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
 ]
-TABS = ("call ", "trace main --direction ", "plan show ")
-"""Values that Tab completes: of an argument, of an option, and from the work tree."""
 
 
 class Machine:
@@ -59,7 +57,7 @@ class Machine:
         )
         for name in ("run", "cache", "data"):
             (folder / name).mkdir()
-        self.source, self.symbol, self.path = repository, symbol, path
+        self.symbol, self.path = symbol, path
         self.env = os.environ | {
             "CTX_DAEMON": "1",
             "CTX_CACHE_FOLDER": str(folder / "cache"),
@@ -89,81 +87,6 @@ class Machine:
 
     def end(self) -> None:
         self.run("daemon", "stop")
-
-
-def measure(command: Sequence[str | Path], machine: Machine, env: dict[str, str]) -> tuple[float, float]:
-    """Wall and processor time of one process, in ms."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    began = time.perf_counter()
-    subprocess.run(
-        command, cwd=machine.root, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-    )
-    wall = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall * 1000, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
-
-
-def completing(line: str) -> dict[str, str]:
-    """Return the variables with which bash asks what may follow `ctx` and a line."""
-    words = {"COMP_WORDS": f"ctx {line}", "COMP_CWORD": str(len(line.split()) + 1)}
-    return {"_CTX_COMPLETE": "complete_bash", **words}
-
-
-def commands(machine: Machine, rounds: int) -> str:
-    """Every query command warm, with `python -c pass` and rg between them; then help and Tab, and a search without a daemon."""
-    query = "where is the limit of a reply decided"
-    rows: dict[str, tuple[list[str | Path], dict[str, str]]] = {
-        "python -c pass": ([sys.executable, "-c", "pass"], machine.env),
-        "rg": ([shutil.which("rg") or str(CTX.with_name("rg")), "-n", machine.symbol], machine.env),
-        "ctx search": ([CTX, "search", query], machine.env),
-        "ctx symbol": ([CTX, "symbol", machine.symbol], machine.env),
-        "ctx trace": ([CTX, "trace", machine.symbol], machine.env),
-        "ctx read": ([CTX, "read", f"{machine.path}:1-40"], machine.env),
-        "ctx call": ([CTX, "call", "list_directory"], machine.env),
-        "ctx context": ([CTX, "context", query], machine.env),
-        "ctx --version": ([CTX, "--version"], machine.env),
-        "ctx --help": ([CTX, "--help"], machine.env),
-        **{f"ctx {line}<Tab>": ([CTX], machine.env | completing(line)) for line in TABS},
-        "ctx search, no daemon": ([CTX, "search", query], machine.alone),
-        "ctx symbol, no daemon": ([CTX, "symbol", machine.symbol], machine.alone),
-        "ctx status, no daemon": ([CTX, "status"], machine.alone),
-        "ctx index, nothing changed": ([CTX, "index"], machine.alone),
-        "git status": (["git", "-C", str(machine.source), "status"], machine.env),
-    }
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
-    for _ in range(rounds):
-        for name, (command, env) in rows.items():
-            taken[name].append(measure(command, machine, env))
-    shown = []
-    for name, pairs in taken.items():
-        walls, cpus = sorted(wall for wall, _ in pairs), sorted(cpu for _, cpu in pairs)
-        p95 = walls[min(len(walls) - 1, round(0.95 * len(walls)))]
-        shown.append(
-            (name, f"{walls[0]:.0f}", f"{statistics.median(walls):.0f}", f"{p95:.0f}", f"{statistics.median(cpus):.0f}")
-        )
-    return table(("command", "least ms", "p50 ms", "p95 ms", "own processor ms"), shown)
-
-
-def first_answers(machine: Machine, rounds: int) -> str:
-    """The processor time of a daemon until it is ready, and until its first search is answered."""
-    taken = []
-    for _ in range(rounds + 1):  # the first round compiles
-        process = subprocess.Popen([CTX, "daemon", "run"], env=machine.env, stderr=subprocess.DEVNULL)
-        while (machine.status() or {}).get("state") != "ready":
-            time.sleep(0.02)
-        ready = processor_ms(process.pid)
-        machine.run("search", "where is the limit of a reply decided")
-        taken.append((ready, processor_ms(process.pid)))
-        process.terminate()
-        process.wait()
-    shown = [f"{statistics.median(column):.0f}" for column in zip(*taken[1:], strict=True)]
-    return table(("own processor ms of a daemon", "ready", "first search answered"), [("median", *shown)])
-
-
-def processor_ms(pid: int) -> float:
-    """The processor time of a process."""
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 class Client:
@@ -210,14 +133,44 @@ class Client:
 
 def pss_mb(pids: Sequence[int]) -> float:
     """The proportional memory of processes, in MB: what they share counts once."""
-    total = 0
-    for pid in pids:
-        try:
-            rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:  # it has ended
-            continue
-        total += sum(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
-    return total / 1_024
+    return sum(sum(read_sizes(pid)) for pid in pids)
+
+
+def hour(machine: Machine, minutes: int) -> str:
+    """Memory of a daemon and of `ctx serve` while a client calls a tool every two seconds, and a file changes each minute."""
+    pids = {"daemon": machine.start()}
+    client = Client(machine, machine.env)
+    pids["ctx serve"] = client.process.pid
+    words = (machine.root / "README.md").read_text("utf-8").split()
+    changed, rows, calls = machine.root / machine.path, [], 0
+    began = time.monotonic()
+    for minute in range(minutes + 1):
+        changed.write_text(f"{changed.read_text('utf-8')}\n# minute {minute}\n", "utf-8")
+        while calls == 0 or time.monotonic() < began + minute * 60:
+            words = words[7:] + words[:7]
+            query = " ".join(words[:7])
+            tools = (
+                ("codebase_retrieval", {"query": query}),
+                ("search_text", {"query": words[0]}),
+                ("find_symbol", {"name": machine.symbol}),
+                ("get_context_for_prompt", {"query": query}),
+                ("read_file", {"path": machine.path}),
+            )
+            name, arguments = tools[calls % len(tools)]
+            reply = client.call(name, **arguments)
+            assert "error" not in reply, reply
+            calls += 1
+            time.sleep(PAUSE_S)
+        if minute in (0, 1, minutes // 6, minutes // 2, minutes):
+            sizes = [f"{own:.0f} + {mapped:.0f}" for own, mapped in map(read_sizes, pids.values())]
+            rows.append((minute, calls, *sizes, *(f"{processor_s(pid):.1f}" for pid in pids.values())))
+            print(rows[-1], file=sys.stderr, flush=True)
+    client.end()
+    machine.end()
+    return table(
+        ("minute", "calls", *(f"{name}, own + mapped MB" for name in pids), *(f"{name}, processor s" for name in pids)),
+        rows,
+    )
 
 
 def memory(machine: Machine) -> str:
@@ -323,25 +276,21 @@ def kills(machine: Machine, rounds: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", type=lambda text: Path(text).resolve())
-    parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--symbol", default="ToolDispatcher")
     parser.add_argument("--path", default="context_engine/errors.py")
-    parser.add_argument("--only", choices=("commands", "first", "memory", "idle", "kills"))
+    parser.add_argument("--only", choices=("memory", "idle", "hour", "kills"))
+    parser.add_argument("--minutes", type=int, default=60)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(asked.repository, Path(folder), asked.symbol, asked.path)
         print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n")
-        if asked.only in (None, "commands"):
-            machine.start()
-            print(commands(machine, asked.rounds), "\n")
-            machine.end()
-        if asked.only in (None, "first"):
-            print(first_answers(machine, max(3, asked.rounds // 5)), "\n")
         if asked.only in (None, "memory"):
             print(memory(machine), "\n")
         if asked.only in (None, "idle"):
             print(idle(machine), flush=True)
+        if asked.only == "hour":
+            print(hour(machine, asked.minutes), flush=True)
         if asked.only in (None, "kills"):
             print(kills(machine, asked.kills))
 

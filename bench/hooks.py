@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
@@ -32,7 +32,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.measure import p50_p95, table
+from bench.measure import ms, p50_p95, table
 from context_engine.cli.hook_command import record_trust
 from context_engine.daemon import ask_daemon, start_daemon
 from context_engine.engine import Engine
@@ -88,13 +88,6 @@ def wait_for_daemon() -> None:
         time.sleep(0.1)
 
 
-def time_ms(work: Callable[[], Any]) -> float:
-    """Return the milliseconds that a call takes."""
-    began = time.perf_counter()
-    work()
-    return (time.perf_counter() - began) * 1_000
-
-
 def measure(
     kind: str, given: Sequence[tuple[str, dict[str, Any]]], engine: Engine, responder: HookResponder
 ) -> tuple[Any, ...]:
@@ -103,9 +96,9 @@ def measure(
     answers = []
     for name, text in texts:
         event = parse_event("claude", name, text)
-        answers.append(time_ms(lambda event=event: responder.answer(engine, event)))
+        answers.append(ms(lambda event=event: responder.answer(engine, event)))
     run_hook(*texts[0])
-    hooks = [time_ms(lambda name=name, text=text: run_hook(name, text)) for name, text in texts]
+    hooks = [ms(lambda name=name, text=text: run_hook(name, text)) for name, text in texts]
     return kind, len(texts), *p50_p95(answers), *p50_p95(hooks)
 
 
@@ -129,7 +122,7 @@ def _ask_paced(given: Sequence[tuple[str, dict[str, Any]]], number: int, apart_s
     time.sleep(number * apart_s)
     for name, event in [*given] * REPEATED:
         text = json.dumps({**event, "session_id": f"paced-{number}-{len(taken)}"})
-        took_ms = time_ms(lambda name=name, text=text: run_hook(name, text))
+        took_ms = ms(lambda name=name, text=text: run_hook(name, text))
         taken.append(took_ms)
         time.sleep(max(0.0, 1.0 - took_ms / 1_000))
     return taken
@@ -187,7 +180,7 @@ def main() -> None:
             rows = ask_together(events["prompt"], chosen.clients, chosen.beside, apart_s=apart_s)
         else:
             rows = [measure(kind, given, engine, responder) for kind, given in events.items()]
-        bare = [time_ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)) for _ in range(30)]
+        bare = [ms(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)) for _ in range(30)]
         rows.append(("python -c pass", 30, None, None, *p50_p95(bare)))
         print(f"{engine.status().chunks:,} chunks, load {os.getloadavg()[0]:.0f}\n")
     heads = ("event", "asked", "answer p50", "p95", "hook p50", "p95")

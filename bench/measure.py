@@ -1,4 +1,4 @@
-"""What both benchmarks share: folders with questions, timing that survives a busy machine, tables.
+"""What benchmarks share: folders with questions, timing that survives a busy machine, the use of processes, tables.
 
 No engine is opened here.
 """
@@ -11,6 +11,7 @@ import statistics
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,9 +101,28 @@ def read_process_use(pid: int) -> ProcessUse:
     """Read it from /proc, which only Linux has."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines())
     descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    anonymous_mb = int(status["RssAnon"].split()[0]) / 1024
+    return ProcessUse(anonymous_mb, descriptors, int(status["Threads"]), processor_s(pid))
+
+
+def rss_anon_mb() -> float:
+    """Return the anonymous memory of this process; mapped files do not count, the system takes those back when it needs to."""
+    return read_process_use(os.getpid()).anonymous_mb
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time that a process has used."""
     ticks = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[11:13]
-    cpu_s = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
-    return ProcessUse(int(status["RssAnon"].split()[0]) / 1024, descriptors, int(status["Threads"]), cpu_s)
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
+def read_sizes(pid: int) -> tuple[float, float]:
+    """Return the own and the mapped memory of a process in MB; what it shares with others counts in proportion."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+        sizes = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines}
+        return sizes["Pss_Anon"], sizes["Pss"] - sizes["Pss_Anon"]
+    return 0.0, 0.0
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

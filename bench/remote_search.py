@@ -27,8 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.measure import p50_p95, table
-from bench.scale import rss_anon_mb
+from bench.measure import p50_p95, rss_anon_mb, table
 from context_engine.engine import Engine
 from context_engine.index import StaticEncoder
 from context_engine.model import Query

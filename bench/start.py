@@ -3,7 +3,7 @@
     python bench/start.py                               on this repository, beside the library alone
     python bench/start.py --root DIR --rounds 15        on another one
     python bench/start.py --filesystem FILE             beside the official filesystem server: its index.js
-    python bench/start.py --only exit                   one part: start, calls, answers, exit
+    python bench/start.py --only exit                   one part: start, calls, exit
 
 Servers take turns, so that a busy moment hits all alike. Times of a start count from the spawn of the process and are
 medians and worst of the rounds; those of an exit count from what ended it to the end of the process.
@@ -31,14 +31,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.measure import ROOT, ms, p50_p95, table
 from context_engine.server.shutdown import read_process
 
-PARTS = ("start", "calls", "answers", "exit")
-ISSUE = Path(__file__).with_name("issue.txt")
-"""A report of 3,000 characters, with its log and its stack trace."""
+PARTS = ("start", "calls", "exit")
 FILESYSTEM = ROOT / "build/clients/protocol/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 MODERN = "2026-07-28"
 CALLS = 200
-ANSWERS = 40
-GOALS = "goals: first reply alone 900 ms, warm call p50 5 ms, exit 2,000 ms; on 15,000 chunks an answer 25 ms, a bundle 60 ms"
+GOALS = "goals: first reply alone 900 ms, warm call p50 5 ms, exit 2,000 ms"
 ALONE = """
 import anyio, mcp_types as types
 from mcp.server.lowlevel import Server
@@ -115,7 +112,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository to serve")
     parser.add_argument("--query", default="where are settings read", help="what the warm searches look for")
-    parser.add_argument("--issue", type=Path, default=ISSUE, help="the text of a long question")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--filesystem", type=Path, default=FILESYSTEM, help="index.js of the filesystem server")
     parser.add_argument("--only", choices=PARTS)
@@ -129,8 +125,6 @@ def main() -> None:
             print(starts(candidates(root, asked.filesystem), env, asked.rounds), end="\n\n")
         if asked.only in (None, "calls"):
             print(warm_calls(root, env, asked.query), end="\n\n")
-        if asked.only in (None, "answers"):
-            print(answers(root, env, asked.issue.read_text(encoding="utf-8")), end="\n\n")
         if asked.only in (None, "exit"):
             print(exits(root, env, asked.rounds))
 
@@ -226,47 +220,6 @@ def warm_calls(root: Path, env: Mapping[str, str], query: str) -> str:
         rows.append([name, f"{median:.2f}", f"{p95:.2f}"])
     spoken.end()
     return table([f"ms of {CALLS} warm calls", "p50", "p95"], rows)
-
-
-def answers(root: Path, env: Mapping[str, str], issue: str) -> str:
-    """Milliseconds of answers to a long question: the first one of a new server, and those that follow.
-
-    Each question ends in another number, so that no answer can be one that was kept. Processor time is the server's,
-    a mean over the warm answers: what they take when the machine is busy, too.
-    """
-    rows, chunks = [], 0
-    for name in ("codebase_retrieval", "get_context_for_prompt"):
-        ready(root, env).end()  # the index is on the disk, as on any day but the first
-        spoken = Spoken((*ours(root), "--structured"), env)
-        spoken.open()
-        taken, began = [], 0.0
-        for number in range(ANSWERS + 1):
-            call = {"name": name, "arguments": {"query": f"{issue}\nreport {number}"}}
-            taken.append(ms(lambda call=call, spoken=spoken: _succeed(spoken, call)))
-            began = began or processor_ms(spoken.process.pid)
-        work = (processor_ms(spoken.process.pid) - began) / ANSWERS
-        chunks = status(spoken)["chunks"]
-        spoken.end()
-        median, p95 = p50_p95(taken[1:])
-        rows.append([name, f"{taken[0]:.0f}", *(f"{value:.1f}" for value in (median, p95, min(taken[1:]), work))])
-    head = f"ms, {len(issue):,} characters, {chunks:,} chunks"
-    return table([head, "first", "warm p50", "p95", "least", "processor"], rows)
-
-
-def processor_ms(process: int) -> float:
-    """Milliseconds of processor time that a process has used; Linux alone, elsewhere 0."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) * 1e3 / os.sysconf("SC_CLK_TCK")
-
-
-def _succeed(spoken: Spoken, call: Mapping[str, Any]) -> None:
-    """Make a call. Raises: SystemExit when the tool refuses it."""
-    result = spoken.ask("tools/call", call)["result"]
-    if result.get("isError"):
-        raise SystemExit(f"{call['name']} refused: {result['content'][0]['text']}")
 
 
 def ready(root: Path, env: Mapping[str, str]) -> Spoken:

@@ -29,8 +29,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.measure import p50_p95, places, table
-from bench.scale import COMPOUND, SYLLABLES, renamed, rss_anon_mb
+from bench.measure import p50_p95, places, rss_anon_mb, table
+from bench.sizes import COMPOUND, SYLLABLES, renamed
 
 FILES = 40
 """Of each repository: a small service."""

@@ -160,7 +160,7 @@ def goals_picture(text: str) -> str:
         *(line for number, each in enumerate(shown) for line in _row(each, HEAD + ROW * number, steps)),
     ]
     told = "; ".join(f"{each.name}: {_amount(each)}" for each in shown)
-    return _page(bottom + FOOT, head[0], about, told, lines)
+    return page(bottom + FOOT, head[0], about, told, lines)
 
 
 def lines_picture(text: str) -> str:
@@ -197,7 +197,7 @@ def lines_picture(text: str) -> str:
         drawn.append(f'<text class="of{order}" x="{right + 12}" y="{labels[order]}">{escape(name)}</text>')
     about = "How much of the code that a real commit changed each tool finds, given only the commit message."
     said = "; ".join(f"{name}: {line[-1][1]:.0%} within {line[-1][0]:,} tokens" for name, line in systems.items())
-    return _page(floor + 58, "Changed code found, by tokens read", about, said, drawn)
+    return page(floor + 58, "Changed code found, by tokens read", about, said, drawn)
 
 
 SHARES_HEIGHT = 230
@@ -244,7 +244,7 @@ def spread(heights: Sequence[float]) -> list[float]:
     return placed
 
 
-def _page(height: int, title: str, about: str, told: str, lines: Iterable[str]) -> str:
+def page(height: int, title: str, about: str, told: str, lines: Iterable[str]) -> str:
     """A whole file; `told` says the same to those who cannot see it."""
     return "\n".join(
         (

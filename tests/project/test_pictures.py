@@ -61,8 +61,8 @@ def test_a_dot_is_right_of_the_goal_exactly_when_that_is_missed(shown: list[Figu
     assert all(f"{each.name}, p95" in told and f"{each.seen:g} ms, goal {each.goal:g}" in told for each in shown)
 
 
-@pytest.mark.parametrize("name", ["goals.svg", "lines.svg"])
+@pytest.mark.parametrize("name", ["goals.svg", "lines.svg", "flames.svg"])
 def test_one_file_serves_light_and_dark_pages_and_reaches_for_nothing(name: str) -> None:
     text = (PICTURES / name).read_text(encoding="utf-8")
-    assert "prefers-color-scheme: dark" in text
+    assert "prefers-color-scheme: dark" in text and len(text) <= 60_000
     assert re.findall(r"https?://[^\s\"']+|url\(|@import|<script", text) == ["http://www.w3.org/2000/svg"]
