@@ -46,7 +46,7 @@ EXCERPT_CHARS = 240
 """Two or three lines: enough to recognize a memory."""
 
 Content = TextArg("What to remember, in a few sentences.", 1, CONTENT_CHARS_MAX)
-Title = TextArg("Headline; default: the first line.", 0, TITLE_CHARS_MAX)
+Title = TextArg("Default: its first line.", 0, TITLE_CHARS_MAX)
 Tags = TextListArg("Words to find it by.", most=TAGS_MAX)
 Subtype = ChoiceArg("What kind of knowledge it is.", ("", *SUBTYPES))
 Priority = ChoiceArg("How important it is.", PRIORITIES)
@@ -208,7 +208,7 @@ def delete_memory(
 def search_memory(
     engine: "Engine",
     query: Annotated[str, TextArg("What to find out.", *QUERY_CHARS)],
-    type: Annotated[str, ChoiceArg("Search only this type.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
+    type: Annotated[str, ChoiceArg("Only this type.", TYPES)] = "all",  # noqa: A002 - the name in the upstream spec
     path: Annotated[str, TextArg("Folder, file or name."), "module"] = "",
     limit: Annotated[int, IntegerArg("Maximum results.", 1, RESULTS_MAX)] = 5,
     *,

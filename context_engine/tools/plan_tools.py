@@ -48,12 +48,12 @@ PROSE_CHARS_MAX = 200_000
 """Of an error or a note, which may be a whole log; more is a file."""
 LIST_MAX = 200
 UID = TextArg("Or its uid.", 0, 100)
-STEP = IntegerArg("Number of the step.", 1, ENDLESS)
+STEP = IntegerArg("The step.", 1, ENDLESS)
 STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
 PLAN_ID = TextArg("Id or name.", 1)
 TAGS = TextListArg("Words to find it by.", most=20)
 EXPECTED_VERSION = IntegerArg("Refused unless this is the newest.", 0, 100_000)
-VERSION = IntegerArg("Number of the version.", 1, ENDLESS)
+VERSION = IntegerArg("The version.", 1, ENDLESS)
 Format = Annotated[str, ChoiceArg("Of the reply.", ("text", "json"))]
 
 
@@ -272,7 +272,7 @@ def save_plan(
 def load_plan(
     engine: "Engine",
     plan_id: Annotated[str, TextArg("Id or name.")] = "",
-    version: Annotated[int | None, IntegerArg("A version; default: the newest.", 1, ENDLESS)] = None,
+    version: Annotated[int | None, IntegerArg("Default: the newest.", 1, ENDLESS)] = None,
     *,
     name: Annotated[str, TextArg("Name of the plan.")] = "",
     include_execution: Annotated[bool, BooleanArg("With its progress.")] = True,
@@ -316,12 +316,12 @@ def load_plan(
 def list_plans(
     engine: "Engine",
     status: Annotated[str, ChoiceArg("Only this status.", ("", *PlanQuery.STATUSES))] = "",
-    query: Annotated[str, TextArg("Only plans with these words.")] = "",
+    query: Annotated[str, TextArg("Words of the plan.")] = "",
     *,
     tags: Annotated[tuple[str, ...], TAGS] = (),
-    sort_by: Annotated[str, ChoiceArg("Sort by this.", PlanQuery.SORTS)] = "updated_at",
+    sort_by: Annotated[str, ChoiceArg("Order.", PlanQuery.SORTS)] = "updated_at",
     sort_order: Annotated[str, ChoiceArg("Which first.", PlanQuery.ORDERS)] = "desc",
-    limit: Annotated[int, IntegerArg("Maximum rows.", 1, LIST_MAX)] = 50,
+    limit: Annotated[int, IntegerArg("Rows.", 1, LIST_MAX)] = 50,
     cursor: Annotated[str, TextArg("To go on.")] = "",
 ) -> Reply:
     """List saved plans with their status and progress."""

@@ -57,7 +57,7 @@ def read(
     ],
     token_budget: Annotated[int, IntegerArg("Reply size in tokens.", 1, 100_000, clamp=True), "max_tokens"] = 8_000,
     *,
-    context: Annotated[int, IntegerArg("Lines before and after each.", 0, 100, clamp=True)] = 0,
+    context: Annotated[int, IntegerArg("Lines around each.", 0, 100, clamp=True)] = 0,
 ) -> Reply:
     """Read files, lines, definitions and folders, several at once.
 

@@ -194,7 +194,7 @@ def semantic_search(
     engine: "Engine",
     query: Annotated[str, TextArg("What to find, in words or code.", 1, QUESTION_CHARS_MAX)],
     top_k: Annotated[int, IntegerArg("Maximum places.", 1, 50)] = 10,
-    mode: Annotated[str, ChoiceArg("fast: the relevant lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
+    mode: Annotated[str, ChoiceArg("fast: relevant lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
     include_paths: Includes = (),
     *,
     exclude_paths: Excludes = (),

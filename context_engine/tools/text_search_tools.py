@@ -124,9 +124,7 @@ def scout(
     call: Call,
     keywords: Annotated[tuple[str, ...], TextListArg("Literal search terms.")],
     root_path: Annotated[str, TextArg("Folder to search.")] = ".",
-    file_patterns: Annotated[tuple[str, ...], TextListArg("Globs of files to search, relative to root_path.")] = (
-        "**/*",
-    ),
+    file_patterns: Annotated[tuple[str, ...], TextListArg("Globs below root_path.")] = ("**/*",),
     exclude_patterns: Annotated[tuple[str, ...], TextListArg("Globs to leave out.")] = (),
     case_sensitive: Annotated[bool, BooleanArg("Match case.")] = False,
     max_results: Annotated[int, IntegerArg("Files, 1-1000.", 1, 1_000)] = 100,
@@ -189,7 +187,7 @@ def matches_per_file(files: Sequence[TextFile], wanted: int, chars_max: int) -> 
 def grep_codebase(
     engine: "Engine",
     call: Call,
-    pattern: Annotated[str, TextArg("Regex pattern to search for.", 1, 200)],
+    pattern: Annotated[str, TextArg("Regex to search for.", 1, 200)],
     file_pattern: Annotated[str, TextArg('Glob of the files to search, e.g. "**/*.ts".')] = "",
     case_sensitive: Annotated[bool, BooleanArg("Case-sensitive search.")] = False,
     limit: Annotated[int, IntegerArg("Matches to return, 1-100.", 1, 100)] = 50,
