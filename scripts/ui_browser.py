@@ -231,10 +231,35 @@ def serve_sample(folder: Path) -> Generator[str]:
     thread = threading.Thread(target=page.run, daemon=True)
     thread.start()
     try:
-        yield page.address
+        with keep_running(root):
+            yield page.address
     finally:
         page.stop()
         thread.join()
+
+
+@contextmanager
+def keep_running(root: Path) -> Generator[None]:
+    """Show the page a call that does not end, as its server does."""
+    from context_engine.engine import Engine
+    from context_engine.server import GainStore
+    from context_engine.tools import Call
+
+    store, call, ended = GainStore(), Call(session="codex", client="codex"), threading.Event()
+
+    def show() -> None:
+        while not ended.wait(0.5):
+            store.show_running(call, "index_workspace", "indexing: 312 of 1,368 files", arguments={"force": True})
+
+    with Engine.open(root) as engine:
+        store.note_engine("", engine)
+        thread = threading.Thread(target=show)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
 
 def prepare_work(root: Path) -> None:
