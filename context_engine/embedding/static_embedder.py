@@ -63,8 +63,8 @@ class StaticTable:
         return found
 
 
-def unpack_table(data: bytes | memoryview) -> StaticTable:
-    """Return the table in these bytes; the rows are views of them, not copies. Raises: BadTableError."""
+def unpack_table(data: bytes | memoryview, width: int | None = None) -> StaticTable:
+    """Return the table in these bytes, or the first numbers of its rows, without a copy. Raises: BadTableError."""
     facts, body, sha256 = read_header(memoryview(data))
     count, half = facts["rows"], facts["dimensions"] // 2
     scales_at = facts["piece_bytes"]
@@ -76,7 +76,7 @@ def unpack_table(data: bytes | memoryview) -> StaticTable:
     return StaticTable(
         str(body[:scales_at], "utf-8").split("\n"),
         np.frombuffer(body[scales_at:rows_at], dtype="<f2"),
-        np.frombuffer(body[rows_at:], dtype=np.uint8).reshape(count, half),
+        np.frombuffer(body[rows_at:], dtype=np.uint8).reshape(count, half)[:, : width and width // 2],
         facts,
         sha256,
     )
@@ -96,14 +96,14 @@ def open_embedder(_: EmbedderConfig) -> Embedder:
 class StaticEmbedder:
     """One table, mapped into memory. Raises: StorageCorrupt if the file is cut short, changed, or not a table.
 
-    It may be asked by many threads.
+    With a `width`, an even number, only the first numbers of a row are used. It may be asked by many threads.
     """
 
     name = NAME
 
-    def __init__(self, path: Path = SHIPPED) -> None:
+    def __init__(self, path: Path = SHIPPED, *, width: int | None = None) -> None:
         with name_refusal(path):
-            self._table: StaticTable | None = unpack_table(map_file(path))
+            self._table: StaticTable | None = unpack_table(map_file(path), width)
         self.dimensions = self._table.dimensions
         self.fingerprint = compute_fingerprint(self.name, RECIPE, self._table.sha256)
         self._pieces = WordPieces(self._table.pieces)

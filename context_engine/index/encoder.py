@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from context_engine import embedding
 from context_engine.embedding import SHIPPED, compute_fingerprint, read_fingerprint
@@ -66,21 +66,19 @@ class StaticEncoder:
 
         Raises: StorageCorrupt when the table cannot be used.
         """
-        return embedding.quantize(self._truncate(self._require_table().embed(texts, "passage")))
+        return embedding.quantize(self._require_table().embed(texts, "passage"))
 
     def word_rows(self, parts: Sequence[str], words: RaggedArray, texts: RaggedArray) -> VectorRows:
         """Return the rows of texts that are split already; see `StaticEmbedder.embed_words`.
 
         Raises: StorageCorrupt when the table cannot be used.
         """
-        return embedding.quantize(self._truncate(self._require_table().embed_words(parts, words, texts)))
+        return embedding.quantize(self._require_table().embed_words(parts, words, texts))
 
     def query(self, text: str) -> npt.NDArray[np.float32] | None:
         """Return the vector of a question, of length 1 (or zeros); None when the table cannot be used."""
         static = self._load()
-        if static is None:
-            return None
-        return self._truncate(static.embed([text], "query"))[0]
+        return None if static is None else static.embed([text], "query")[0]
 
     def _require_table(self) -> StaticEmbedder:
         static = self._load()
@@ -92,7 +90,7 @@ class StaticEncoder:
         with self._lock:
             if self._static is None and not self.problem:
                 try:
-                    self._static = embedding.StaticEmbedder(self._table)
+                    self._static = embedding.StaticEmbedder(self._table, width=self._width)
                     self._identity = self._make_identity(self._static.fingerprint)
                 except StorageCorrupt as error:
                     self._refuse(error)
@@ -103,9 +101,3 @@ class StaticEncoder:
 
     def _make_identity(self, of_table: str) -> str:
         return compute_fingerprint(of_table, TEXT_RECIPE, CHUNK_HEADS, self._width)
-
-    def _truncate(self, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Return the first numbers, scaled to length 1 again."""
-        if vectors.shape[1] > self._width:
-            return embedding.normalize_rows(vectors[:, : self._width])
-        return vectors
