@@ -79,7 +79,8 @@ def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> l
     depths = compute_depths(symbols)
     wholes = [] if content == "documentation" else _unbroken_ranges(symbols, offsets)
     breaks, forced = _breaks(lines, symbols, depths, content)
-    forced.update(number for number, line in enumerate(lines) if line.startswith("# %%"))  # cells of a notebook
+    if "# %%" in text:  # cells of a notebook
+        forced.update(number for number, line in enumerate(lines) if line.startswith("# %%"))
     if content == "code":
         forced.update(_edges_of_definitions(lines, offsets, symbols, wholes, sorted(breaks)))
     pieces: list[ChunkSpan] = []

@@ -123,10 +123,9 @@ def _signature(lines: Sequence[bytes], symbol: StoredSymbol) -> str:
 
 def _split_names(*names: str) -> str:
     """Split names into words; a name beyond ASCII stays whole, because there capitals separate no words."""
-    parts = (
-        (split_identifier(word) if word.isascii() else [word.lower()]) for name in names for word in split_words(name)
-    )
-    return " ".join(part for group in parts for part in group)
+    text = " ".join(names)
+    words = [text] if text.isascii() else split_words(text)
+    return " ".join(part for word in words for part in (split_identifier(word) if word.isascii() else [word.lower()]))
 
 
 def _decode(data: bytes) -> str:
