@@ -43,7 +43,7 @@ def test_several_repositories_become_one_to_search(repository: Path, lib: Path, 
     assert [line.split()[0] for line in updated.splitlines()] == ["till", "lib"]
     listed = json.loads(done("workspace", "list", "--json"))["default"]
     assert [(row["name"], row["index"].partition(",")[0]) for row in listed] == [("till", "fresh"), ("lib", "fresh")]
-    assert done("search", "retry with backoff", "-w", "default").split("\n")[1].startswith("@@ lib:retry.py:")
+    assert done("search", "retry with backoff", "-w", "default").startswith("@@ lib:retry.py:")
     rows = json.loads(done("search", "hash password", "-w", "default", "--json"))["results"]
     assert (rows[0]["project"], rows[0]["path"]) == ("till", "till/auth.py")
     assert "lib:retry.py:1-3" in done("call", "find_symbol", '{"name": "retry_with_backoff"}', "-w", "default")
@@ -100,4 +100,4 @@ def test_a_damaged_index_is_found_and_built_again(
     assert (index["verdict"], "000001.seg cannot be used" in str(index)) == ("problem", True)
     assert "ctx index --force" in index["step"]
     done("index", "--force")
-    assert done("search", "where are passwords hashed", root=repository).split("\n")[1].startswith("@@ till/auth.py:")
+    assert done("search", "where are passwords hashed", root=repository).startswith("@@ till/auth.py:")

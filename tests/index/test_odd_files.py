@@ -59,5 +59,5 @@ def test_an_odd_file_crashes_and_stalls_nothing(
     sit_down(root, monkeypatch)
     code, said, trouble = quickly(lambda: runner(monkeypatch, capsys)("status"))
     assert code == 0, trouble
-    assert (f"path {escape_line(name)}, reason {reason}" in said) == bool(reason), said
+    assert (f"{escape_line(name)} ({reason.replace('_', ' ')}" in said) == bool(reason), said
     assert ("skipped" in said) == bool(reason)

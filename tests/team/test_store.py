@@ -119,7 +119,7 @@ def test_doctor_names_the_store_and_not_the_index_as_the_trouble(cut_off: Path) 
 def test_answers_need_no_store_and_the_tools_for_the_index_say_that_it_is_missing(cut_off: Path) -> None:
     with open_engine(cut_off, store_url=DEAD, embedder="none") as engine:
         engine.index.update()
-        assert tools.call(engine, "search_code", {"query": "lion"}).text.startswith("lexical · fresh\n")
+        assert tools.call(engine, "search_code", {"query": "lion"}).text.startswith("lexical\n")
         row = json.loads(tools.call(engine, "index_status", {}).text)
         assert row["next"].startswith(STEP)
         assert STEP in json.loads(tools.call(engine, "index_workspace", {}).text)["warning"]
