@@ -254,11 +254,12 @@ def read_events(file: Path, seen: dict[str, Any]) -> list[dict[str, Any]]:
     Lines of logs follow as `{"line"}`, and `{"running"}` if what is running has changed. Raises: as `read_sessions`.
     """
     events: list[dict[str, Any]] = []
-    for table, sql in _READ_NEW.items():
-        rows = _execute(file, sql, {"since": seen.get(table, 0), "most": SUMMARY_CHARS_MAX})
-        seen[table] = rows[-1]["id"] if rows else seen.get(table, 0)
-        events += rows
-    running = _execute(file, _READ_RUNNING)
+    with _open_to_read(file) as read:
+        for table, sql in _READ_NEW.items():
+            rows = read(sql, {"since": seen.get(table, 0), "most": SUMMARY_CHARS_MAX})
+            seen[table] = rows[-1]["id"] if rows else seen.get(table, 0)
+            events += rows
+        running = read(_READ_RUNNING, NO_VALUES)
     if running != seen.get("running", []):
         seen["running"] = running
         events.append({"running": running})
@@ -285,17 +286,28 @@ def delete_counts(file: Path) -> None:
 
 
 def _execute(file: Path, sql: str, values: Mapping[str, Any] = NO_VALUES) -> list[dict[str, Any]]:
-    """Return the rows of a statement by the names of their columns; none without a file."""
+    """Return the rows of one statement. Raises: as `read_sessions`."""
+    with _open_to_read(file) as read:
+        return read(sql, values)
+
+
+@contextmanager
+def _open_to_read(file: Path) -> Generator[Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]]:
+    """Yield what returns the rows of a statement by the names of their columns; none without a file."""
     if not database.read_inode(file):
-        return []
+        yield lambda _sql, _values: []
+        return
 
     def name_columns(cursor: apsw.Cursor, row: tuple[Any, ...]) -> dict[str, Any]:
         return {column[0]: value for column, value in zip(cursor.get_description(), row, strict=True)}
 
-    with database.translate_errors(file, ADVICE), closing(_connect(file, READER_BUSY_MS)) as db:
-        db.row_trace = name_columns
+    def read(sql: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows: Any = db.execute(sql, values).fetchall()
         return rows
+
+    with database.translate_errors(file, ADVICE), closing(_connect(file, READER_BUSY_MS)) as db:
+        db.row_trace = name_columns
+        yield read
 
 
 def _connect(file: Path, busy_ms: int = BUSY_MS) -> apsw.Connection:

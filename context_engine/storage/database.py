@@ -309,12 +309,18 @@ class OtherLayoutError(apsw.NotADBError):
 
 def _create_layout(db: apsw.Connection, schema: str, version: int) -> None:
     """Create the tables in an empty file. Raises: OtherLayoutError."""
-    with transaction(db):
-        found = int(str(db.pragma("user_version")))
-        if not found:
-            db.execute(f"{schema}; PRAGMA user_version = {version}").fetchall()
+    found = _read_version(db)
+    if not found:
+        with transaction(db):
+            found = _read_version(db)  # another process may have created them since
+            if not found:
+                db.execute(f"{schema}; PRAGMA user_version = {version}").fetchall()
     if found not in (0, version):
         raise OtherLayoutError(found, version)
+
+
+def _read_version(db: apsw.Connection) -> int:
+    return int(str(db.pragma("user_version")))
 
 
 def set_journal_mode(db: apsw.Connection, path: Path, settings: str) -> None:
